@@ -16,7 +16,7 @@ of() {
             file=packaging/THIRD-PARTY.txt package=tautline-libzmq features=(--features tls) target=x86_64-unknown-linux-gnu
             what='libzmq.so.5 and libzmq.a of Tautline' ;;
         taut)
-            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features tls) target=x86_64-unknown-linux-musl
+            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features bridge,tls) target=x86_64-unknown-linux-musl
             what='taut' ;;
     esac
 }
@@ -36,9 +36,12 @@ text() {
         for chosen in LICENSE-MIT LICENSE LICENSE.md LICENSE.txt LICENSE-APACHE; do
             [[ ! -e $folder/$chosen ]] || break
         done
-        [[ -e $folder/$chosen ]] || { echo "licences: $name $version has no text" >&2; return 1; }
+        chosen=$folder/$chosen
+        # The text of Apache 2.0 is the same everywhere; that of others has names in it.
+        if [[ ! -e $chosen && $licence == Apache-2.0 ]]; then chosen=LICENSE-APACHE; fi
+        [[ -e $chosen ]] || { echo "licences: $name $version has no text" >&2; return 1; }
         printf '\n%s\n%s %s: %s\n\n' "$(printf '=%.0s' {1..79})" "$name" "$version" "$licence"
-        tr -d '\r' <"$folder/$chosen" | sed 's/[[:space:]]*$//'
+        tr -d '\r' <"$chosen" | sed 's/[[:space:]]*$//'
     done < <(crates)
 }
 

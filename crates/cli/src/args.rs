@@ -1,12 +1,14 @@
 //! The command line.
 
 mod audit;
+mod bridge;
 mod observed;
 mod policy;
 mod programs;
 mod recorded;
 
 pub use audit::Audit;
+pub use bridge::Bridge;
 pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use policy::Policy;
 pub use programs::Run;
@@ -91,6 +93,8 @@ pub enum Command {
     Replay(Box<Replay>),
     /// Forward messages between two endpoints
     Proxy(Box<Proxy>),
+    /// Forward messages between ZeroMQ sockets and NATS, and keep them in its streams
+    Bridge(Bridge),
     /// Run an existing program on Tautline, without changing it
     Run(Run),
     /// List the observed processes of this user

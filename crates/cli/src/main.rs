@@ -7,6 +7,7 @@
 //!               └──▶ through                       a command in between
 //!        ──▶ ping ──▶ tautline-proto               a handshake by hand
 //!        ──▶ bench, proxy, keygen, generate, policy
+//!        ──▶ bridge ──▶ tautline-bridge   routes between ZeroMQ and NATS
 //!        ──▶ run                          a program on Tautline's libzmq.so.5
 //!        ──▶ look ──▶ tautline-observe    ps, show, top, tap, doctor, metrics, web
 //! ```
@@ -27,6 +28,8 @@ macro_rules! notice {
 mod args;
 mod audit;
 mod bench;
+#[cfg_attr(not(feature = "bridge"), path = "no_bridge.rs")]
+mod bridge;
 mod commands;
 mod config;
 mod endpoint;
@@ -89,6 +92,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Policy(args) => policy::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Bridge(args) => bridge::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Contexts(args) => generate::contexts(&args),

@@ -13,7 +13,9 @@ pub fn build(run: &Run) -> Result<Counts, String> {
     }
     let built = run.out.join("cargo-static");
     let mut cargo = run.tools.cargo_for_program(run.target, "zigbuild");
-    cargo.args(["--release", "-p", "tautline-cli", "--features", "tls"]).env("CARGO_TARGET_DIR", &built);
+    cargo
+        .args(["--release", "-p", "tautline-cli", "--features", "bridge,tls"])
+        .env("CARGO_TARGET_DIR", &built);
     run.steps.step("building taut", &mut cargo)?;
     let (from, taut) = (built.join(run.target.triple).join("release/taut"), run.out.join("taut"));
     fs::copy(&from, &taut).map_err(|error| format!("{}: {error}", from.display()))?;

@@ -1,0 +1,170 @@
+//! The file of a bridge: where NATS is, and the routes. `docs/beyond.md` describes it.
+
+mod file;
+mod nats;
+mod route;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+pub use nats::{Login, Nats};
+pub use route::{Job, Link, Route, SocketType, Start};
+
+use crate::fault::Fault;
+
+/// What a file says, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub(crate) nats: Nats,
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) routes: Vec<Route>,
+}
+
+/// A stream that is made if it is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    /// Where it stands in the file.
+    pub line: usize,
+    /// Its name.
+    pub name: String,
+    /// What it stores.
+    pub subjects: Vec<String>,
+    /// On how many servers.
+    pub replicas: usize,
+    /// The oldest message it keeps; zero: any.
+    pub max_age: std::time::Duration,
+    /// How many bytes it keeps; 0: any number.
+    pub max_bytes: u64,
+    /// How long it knows the ids of what it has stored.
+    pub duplicates: std::time::Duration,
+    /// Messages are removed when they are worked off.
+    pub work_queue: bool,
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The line and the reason.
+    pub fn load(path: &Path) -> Result<Config, Fault> {
+        let text = fs::read_to_string(path).map_err(|error| Fault::new(0, error.to_string()))?;
+        Config::parse(&text)
+    }
+
+    /// The same from a text.
+    ///
+    /// # Errors
+    /// The line and the reason.
+    pub fn parse(text: &str) -> Result<Config, Fault> {
+        let lines = Lines(text);
+        let file: file::File = toml::from_str(text).map_err(|error| {
+            // The text of the line is not shown: it may hold what should not be there.
+            Fault::new(lines.of(error.span()), error.message().replace('\n', " "))
+        })?;
+        let nats = nats::check(file.nats.into_inner(), lines)?;
+        let mut names = HashSet::new();
+        let mut streams = Vec::new();
+        for stream in file.streams {
+            let stream = stream_of(stream.into_inner(), lines)?;
+            if !names.insert(stream.name.clone()) {
+                return Err(Fault::new(stream.line, format!("there is a stream {} already", stream.name)));
+            }
+            streams.push(stream);
+        }
+        let mut names = HashSet::new();
+        let mut routes = Vec::new();
+        for route in file.routes {
+            let route = route::check(route, lines)?;
+            if !names.insert(route.name.clone()) {
+                return Err(Fault::new(route.line, format!("there is a route {} already", route.name)));
+            }
+            routes.push(route);
+        }
+        if routes.is_empty() {
+            return Err(Fault::new(0, "there is no route: a table [[routes]]"));
+        }
+        Ok(Config { nats, streams, routes })
+    }
+
+    /// How many routes it has.
+    pub fn routes(&self) -> usize {
+        self.routes.len()
+    }
+}
+
+/// The text of the file, for the lines of its values.
+#[derive(Clone, Copy)]
+struct Lines<'a>(&'a str);
+
+impl Lines<'_> {
+    fn of(self, span: Option<std::ops::Range<usize>>) -> usize {
+        let start = span.map_or(0, |span| span.start);
+        self.0.get(..start).unwrap_or(self.0).matches('\n').count() + 1
+    }
+
+    /// Where a value stands, and the value.
+    fn take<T>(self, value: toml::Spanned<T>) -> (usize, T) {
+        (self.of(Some(value.span())), value.into_inner())
+    }
+}
+
+/// A name of a stream, a consumer or a route: what NATS takes, and files and metrics as well.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String), Fault> {
+    let (line, name) = lines.take(value);
+    if !is_name(&name) {
+        return Err(Fault::new(line, format!("{name:?} is no name: letters, digits, - and _, at most 64")));
+    }
+    Ok((line, name))
+}
+
+fn duration(
+    value: Option<toml::Spanned<String>>,
+    lines: Lines<'_>,
+) -> Result<Option<std::time::Duration>, Fault> {
+    let Some(value) = value else { return Ok(None) };
+    let (line, text) = lines.take(value);
+    humantime::parse_duration(&text)
+        .map(Some)
+        .map_err(|_| Fault::new(line, format!("{text:?} is no time: \"2m\", \"30s\", \"250ms\"")))
+}
+
+fn stream_of(stream: file::Stream, lines: Lines<'_>) -> Result<Stream, Fault> {
+    let (line, name) = name(stream.name, lines)?;
+    let mut subjects = Vec::new();
+    for subject in stream.subjects {
+        let (line, subject) = lines.take(subject);
+        crate::topic::Mapping::new(&subject, b"", b'.', false).map_err(|what| Fault::new(line, what))?;
+        subjects.push(subject);
+    }
+    if subjects.is_empty() {
+        return Err(Fault::new(line, format!("the stream {name} has no subjects")));
+    }
+    let replicas = match stream.replicas {
+        None => 1,
+        Some(value) => match lines.take(value) {
+            (_, replicas @ 1..=5) => replicas,
+            (line, _) => return Err(Fault::new(line, "a stream has 1 to 5 replicas")),
+        },
+    };
+    let duplicates = duration(stream.duplicate_window, lines)?;
+    Ok(Stream {
+        line,
+        name,
+        subjects,
+        replicas,
+        max_age: duration(stream.max_age, lines)?.unwrap_or_default(),
+        max_bytes: stream.max_bytes.unwrap_or(0),
+        duplicates: duplicates.unwrap_or(std::time::Duration::from_secs(120)),
+        work_queue: stream.work_queue.unwrap_or(false),
+    })
+}
+
+#[cfg(test)]
+mod tests;

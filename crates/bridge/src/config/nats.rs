@@ -1,0 +1,127 @@
+//! Where NATS is, and how the bridge logs in.
+
+use std::fs;
+use std::path::PathBuf;
+
+use async_nats::ServerAddr;
+use toml::Spanned;
+
+use super::{Lines, file};
+use crate::fault::Fault;
+
+/// Where NATS is, and how the bridge logs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nats {
+    /// Where the servers stand in the file.
+    pub line: usize,
+    /// Servers, as URLs.
+    pub servers: Vec<String>,
+    /// Where the login stands in the file; the servers' line without one.
+    pub login_line: usize,
+    /// What it shows there.
+    pub login: Login,
+    /// Certificates.
+    pub tls: Tls,
+}
+
+impl Nats {
+    /// Whether both mean the same.
+    pub fn is_like(&self, other: &Nats) -> bool {
+        (&self.servers, &self.login, &self.tls) == (&other.servers, &other.login, &other.tls)
+    }
+}
+
+/// How the bridge logs in. Secrets stay in their files until it connects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Login {
+    /// Not at all.
+    Nobody,
+    /// A file with a JWT and its key, as `nsc` makes it.
+    Credentials(PathBuf),
+    /// A file with the seed of an nkey.
+    Nkey(PathBuf),
+    /// A file with a token.
+    Token(PathBuf),
+    /// A user, and a file with the password.
+    Password(String, PathBuf),
+}
+
+/// Certificates, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// Those of the authorities that the servers' certificates are of, beside the system's.
+    pub ca: Option<PathBuf>,
+    /// That of the bridge, and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// From the table of the file. Files that are named are there and can be read.
+pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
+    let (line, servers) = lines.take(raw.servers);
+    let servers = servers.into_vec();
+    if servers.is_empty() {
+        return Err(Fault::new(line, "there is no server: servers = [\"nats://127.0.0.1:4222\"]"));
+    }
+    for server in &servers {
+        let address: ServerAddr = server
+            .parse()
+            .map_err(|error| Fault::new(line, format!("{server:?} is no server of NATS: {error}")))?;
+        if address.username().is_some() || address.password().is_some() {
+            return Err(Fault::new(
+                line,
+                "names and passwords do not stand in the address: `user` and `password_file`",
+            ));
+        }
+    }
+    let mut logins = Vec::new();
+    if let Some(path) = raw.credentials {
+        let (line, path) = readable(path, lines)?;
+        logins.push((line, Login::Credentials(path)));
+    }
+    if let Some(path) = raw.nkey_file {
+        let (line, path) = readable(path, lines)?;
+        logins.push((line, Login::Nkey(path)));
+    }
+    if let Some(path) = raw.token_file {
+        let (line, path) = readable(path, lines)?;
+        logins.push((line, Login::Token(path)));
+    }
+    match (raw.user, raw.password_file) {
+        (Some(user), Some(path)) => {
+            let (line, user) = lines.take(user);
+            logins.push((line, Login::Password(user, readable(path, lines)?.1)));
+        }
+        (None, None) => {}
+        (Some(user), None) => {
+            return Err(Fault::new(lines.take(user).0, "`user` needs `password_file`"));
+        }
+        (None, Some(path)) => return Err(Fault::new(lines.take(path).0, "`password_file` needs `user`")),
+    }
+    if let Some((line, _)) = logins.get(1) {
+        return Err(Fault::new(*line, "one login only: `credentials`, `nkey_file`, `token_file`, or `user`"));
+    }
+    let (login_line, login) = logins.pop().unwrap_or((line, Login::Nobody));
+    let tls = raw.tls.map_or(Ok(Tls::default()), |raw| tls(raw, lines))?;
+    Ok(Nats { line, servers, login_line, login, tls })
+}
+
+fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, Fault> {
+    let ca = raw.ca.map(|path| readable(path, lines)).transpose()?.map(|(_, path)| path);
+    let identity = match (raw.certificate, raw.key) {
+        (Some(certificate), Some(key)) => Some((readable(certificate, lines)?.1, readable(key, lines)?.1)),
+        (None, None) => None,
+        (Some(one), None) | (None, Some(one)) => {
+            return Err(Fault::new(lines.take(one).0, "`certificate` and `key` go together"));
+        }
+    };
+    Ok(Tls { ca, identity })
+}
+
+/// A file that can be read.
+fn readable(path: Spanned<PathBuf>, lines: Lines<'_>) -> Result<(usize, PathBuf), Fault> {
+    let (line, path) = lines.take(path);
+    match fs::File::open(&path) {
+        Ok(_) => Ok((line, path)),
+        Err(error) => Err(Fault::new(line, format!("{}: {error}", path.display()))),
+    }
+}

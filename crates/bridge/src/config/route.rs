@@ -1,0 +1,336 @@
+//! One route of the file.
+
+use std::time::{Duration, SystemTime};
+
+use toml::Spanned;
+
+use super::file::{self, OneOrMore};
+use super::{Lines, duration, name};
+use crate::fault::Fault;
+use crate::topic::Mapping;
+
+/// The messages that may be on their way to the stream, unless the route says otherwise.
+const WINDOW: usize = 256;
+/// The most.
+const WINDOW_MAX: usize = 65_536;
+
+/// A route. Two are equal if there is nothing to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Its name.
+    pub name: String,
+    /// Its ZeroMQ side.
+    pub link: Link,
+    /// Topics and subjects.
+    pub mapping: Mapping,
+    /// What it does, and promises.
+    pub job: Job,
+    /// Where it stands in the file. Not part of what it is.
+    pub line: usize,
+    /// Where its stream stands in the file.
+    pub stream_line: usize,
+}
+
+impl Route {
+    /// Whether both do the same.
+    pub fn is_like(&self, other: &Route) -> bool {
+        (&self.name, &self.link, &self.mapping, &self.job)
+            == (&other.name, &other.link, &other.mapping, &other.job)
+    }
+}
+
+/// The socket of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its type.
+    pub socket: SocketType,
+    /// Where it is bound.
+    pub bind: Vec<String>,
+    /// Where it is connected.
+    pub connect: Vec<String>,
+    /// What a SUB subscribes to.
+    pub subscribe: Vec<String>,
+    /// Its high-water mark in both directions.
+    pub hwm: Option<u32>,
+    /// The longest part that is taken.
+    pub max_message_bytes: Option<u64>,
+    /// A ROUTER that is told of its peers.
+    pub notify: bool,
+    /// A PUB that waits for slow subscribers.
+    pub patient: bool,
+}
+
+/// The types of sockets that routes have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketType {
+    /// Subscribes.
+    Sub,
+    /// Takes work.
+    Pull,
+    /// Publishes, and sees its subscriptions.
+    Pub,
+    /// Hands out work.
+    Push,
+    /// Knows its peers.
+    Router,
+    /// Asks its peers in turn.
+    Dealer,
+}
+
+/// Where in a stream a replay begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With all that the stream has.
+    First,
+    /// With what comes.
+    New,
+    /// With this message.
+    Sequence(u64),
+    /// With the first message of this time.
+    Time(SystemTime),
+}
+
+/// What a route does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    /// *As it comes*, into NATS.
+    Publish,
+    /// *As it comes*, out of NATS: as one of a group, with a queue of this length.
+    Deliver { group: Option<String>, queue: usize },
+    /// *Stored*: into a stream.
+    Stored { stream: String, window: usize, id_part: Option<usize> },
+    /// *Worked off*: out of a stream, until a worker has answered.
+    WorkedOff {
+        stream: String,
+        consumer: String,
+        window: usize,
+        answer_within: Duration,
+        attempts: Option<u32>,
+    },
+    /// *Replay*: out of a stream, from a place in it.
+    Replay { stream: String, start: Start, sequence: bool },
+}
+
+impl Job {
+    /// The stream that it needs.
+    pub fn stream(&self) -> Option<&str> {
+        match self {
+            Job::Publish | Job::Deliver { .. } => None,
+            Job::Stored { stream, .. } | Job::WorkedOff { stream, .. } | Job::Replay { stream, .. } => {
+                Some(stream)
+            }
+        }
+    }
+}
+
+const PROMISES: &str = "the promises are \"as it comes\", \"stored\", \"worked off\" and \"replay\"";
+
+/// From the table of the file.
+pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault> {
+    let table = lines.of(Some(raw.span()));
+    let mut raw = raw.into_inner();
+    let (line, name) = name(raw.name.clone(), lines)?;
+    let (promise_line, promise) = lines.take(raw.promise.clone());
+    let (socket_line, socket) = lines.take(raw.socket.clone());
+    let fits = |types: &[(&str, SocketType)]| {
+        let known = types.iter().find(|(known, _)| *known == socket);
+        known.map(|(_, socket)| *socket).ok_or_else(|| {
+            let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
+            Fault::new(
+                socket_line,
+                format!("{socket:?} is no socket of a route {promise:?}: that has {}", names.join(", ")),
+            )
+        })
+    };
+    use SocketType as T;
+    let socket = match promise.as_str() {
+        "as it comes" => fits(&[("SUB", T::Sub), ("PULL", T::Pull), ("PUB", T::Pub), ("PUSH", T::Push)])?,
+        "stored" => fits(&[("PULL", T::Pull), ("SUB", T::Sub), ("ROUTER", T::Router)])?,
+        "worked off" => fits(&[("DEALER", T::Dealer), ("ROUTER", T::Router)])?,
+        "replay" => fits(&[("PUB", T::Pub)])?,
+        _ => return Err(Fault::new(promise_line, format!("{promise:?} is no promise: {PROMISES}"))),
+    };
+    let mapping = mapping(&mut raw, lines)?;
+    let stream_line = raw.stream.as_ref().map_or(line, |stream| lines.of(Some(stream.span())));
+    let job = match (promise.as_str(), socket) {
+        ("as it comes", T::Sub | T::Pull) => Job::Publish,
+        ("as it comes", _) => deliver(&mut raw, lines)?,
+        ("stored", _) => stored(&mut raw, lines, line)?,
+        ("worked off", _) => worked_off(&mut raw, lines, line)?,
+        _ => replay(&mut raw, lines, line)?,
+    };
+    let notify = matches!(job, Job::WorkedOff { .. }) && socket == T::Router;
+    let patient = matches!(job, Job::Replay { .. });
+    let link = link(&mut raw, socket, lines, line, notify, patient)?;
+    if let Some((line, what)) = left(&raw, lines) {
+        let what =
+            format!("`{what}` does not go with a route {promise:?} whose socket is {}", raw.socket.get_ref());
+        return Err(Fault::new(line.max(table), what));
+    }
+    Ok(Route { name, link, mapping, job, line, stream_line })
+}
+
+fn mapping(raw: &mut file::Route, lines: Lines<'_>) -> Result<Mapping, Fault> {
+    let (line, subject) = lines.take(raw.subject.clone());
+    let separator = match raw.separator.take() {
+        None => b'.',
+        Some(value) => match lines.take(value) {
+            (_, text) if text.len() == 1 && text.as_bytes()[0].is_ascii_graphic() => text.as_bytes()[0],
+            (line, text) => {
+                return Err(Fault::new(
+                    line,
+                    format!("{text:?} is no separator: one character, such as \"/\""),
+                ));
+            }
+        },
+    };
+    let topic = raw.topic.take().map(|topic| lines.take(topic).1).unwrap_or_default();
+    let whole_tokens = raw.whole_tokens.take().is_some_and(Spanned::into_inner);
+    Mapping::new(&subject, topic.as_bytes(), separator, whole_tokens).map_err(|what| Fault::new(line, what))
+}
+
+fn link(
+    raw: &mut file::Route,
+    socket: SocketType,
+    lines: Lines<'_>,
+    line: usize,
+    notify: bool,
+    patient: bool,
+) -> Result<Link, Fault> {
+    let list = |value: Option<Spanned<OneOrMore>>| -> Result<Vec<String>, Fault> {
+        let Some(value) = value else { return Ok(Vec::new()) };
+        let (line, value) = lines.take(value);
+        let endpoints = value.into_vec();
+        for endpoint in &endpoints {
+            let known = ["tcp://", "ipc://", "ws://", "wss://", "vsock://"];
+            if !known.iter().any(|scheme| endpoint.starts_with(scheme)) {
+                return Err(Fault::new(
+                    line,
+                    format!("{endpoint:?} is no endpoint: {}...", known.join("..., ")),
+                ));
+            }
+        }
+        Ok(endpoints)
+    };
+    let (bind, connect) = (list(raw.bind.take())?, list(raw.connect.take())?);
+    if bind.is_empty() && connect.is_empty() {
+        return Err(Fault::new(line, "the route has no endpoint: `bind` or `connect`"));
+    }
+    let subscribe = match (socket, raw.subscribe.take()) {
+        (SocketType::Sub, None) => vec![String::new()],
+        (SocketType::Sub, Some(topics)) => topics.into_inner().into_vec(),
+        (_, None) => Vec::new(),
+        (_, Some(topics)) => {
+            return Err(Fault::new(lines.of(Some(topics.span())), "only a SUB takes `subscribe`"));
+        }
+    };
+    let hwm = match raw.hwm.take().map(|hwm| lines.take(hwm)) {
+        Some((line, 0)) => return Err(Fault::new(line, "`hwm` is at least 1")),
+        hwm => hwm.map(|(_, hwm)| hwm),
+    };
+    let max_message_bytes = raw.max_message_bytes.take();
+    Ok(Link { socket, bind, connect, subscribe, hwm, max_message_bytes, notify, patient })
+}
+
+fn deliver(raw: &mut file::Route, lines: Lines<'_>) -> Result<Job, Fault> {
+    let group = raw.queue_group.take().map(|group| name(group, lines)).transpose()?.map(|(_, group)| group);
+    let queue = within(raw.queue.take(), lines, "queue", 1..=1_000_000)?.unwrap_or(1000);
+    Ok(Job::Deliver { group, queue })
+}
+
+fn stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
+    let stream = stream(raw, lines, line)?;
+    let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
+    let id_part = within(raw.id_part.take(), lines, "id_part", 0..=4095)?;
+    Ok(Job::Stored { stream, window, id_part })
+}
+
+fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
+    let stream = stream(raw, lines, line)?;
+    let consumer = raw.consumer.take().ok_or_else(|| {
+        Fault::new(
+            line,
+            "a route \"worked off\" needs `consumer`, a name under which the stream remembers how far it is",
+        )
+    })?;
+    let (_, consumer) = name(consumer, lines)?;
+    let answer_line = raw.answer_within.as_ref().map_or(line, |value| lines.of(Some(value.span())));
+    let answer_within = duration(raw.answer_within.take(), lines)?.unwrap_or(Duration::from_secs(30));
+    if answer_within < Duration::from_millis(100) {
+        return Err(Fault::new(answer_line, "`answer_within` is at least 100ms"));
+    }
+    let attempts = match raw.attempts.take().map(|attempts| lines.take(attempts)) {
+        Some((line, 0)) => return Err(Fault::new(line, "`attempts` is at least 1")),
+        attempts => attempts.map(|(_, attempts)| attempts),
+    };
+    let window = within(raw.window.take(), lines, "window", 1..=WINDOW_MAX)?.unwrap_or(WINDOW);
+    Ok(Job::WorkedOff { stream, consumer, window, answer_within, attempts })
+}
+
+fn replay(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
+    let stream = stream(raw, lines, line)?;
+    let start = match raw.start.take().map(|start| lines.take(start)) {
+        None => Start::First,
+        Some((line, value)) => start(&value).ok_or_else(|| {
+            let what =
+                "`start` is \"first\", \"new\", the number of a message, or a time: \"2026-11-25T10:00:00Z\"";
+            Fault::new(line, what)
+        })?,
+    };
+    let sequence = raw.sequence.take().is_some_and(Spanned::into_inner);
+    Ok(Job::Replay { stream, start, sequence })
+}
+
+fn start(value: &toml::Value) -> Option<Start> {
+    match value {
+        toml::Value::Integer(number) => {
+            u64::try_from(*number).ok().filter(|number| *number > 0).map(Start::Sequence)
+        }
+        toml::Value::String(text) if text == "first" => Some(Start::First),
+        toml::Value::String(text) if text == "new" => Some(Start::New),
+        toml::Value::String(text) => humantime::parse_rfc3339(text).ok().map(Start::Time),
+        toml::Value::Datetime(time) => humantime::parse_rfc3339(&time.to_string()).ok().map(Start::Time),
+        _ => None,
+    }
+}
+
+fn stream(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<String, Fault> {
+    let stream = raw.stream.take();
+    let stream =
+        stream.ok_or_else(|| Fault::new(line, "the route needs `stream`, the name of one of JetStream"))?;
+    name(stream, lines).map(|(_, stream)| stream)
+}
+
+fn within(
+    value: Option<Spanned<usize>>,
+    lines: Lines<'_>,
+    what: &str,
+    range: std::ops::RangeInclusive<usize>,
+) -> Result<Option<usize>, Fault> {
+    match value.map(|value| lines.take(value)) {
+        Some((line, value)) if !range.contains(&value) => {
+            Err(Fault::new(line, format!("`{what}` is {} to {}", range.start(), range.end())))
+        }
+        value => Ok(value.map(|(_, value)| value)),
+    }
+}
+
+/// What no one has taken, and so does nothing here.
+fn left(raw: &file::Route, lines: Lines<'_>) -> Option<(usize, &'static str)> {
+    fn at<T>(value: &Option<Spanned<T>>, lines: Lines<'_>) -> Option<usize> {
+        value.as_ref().map(|value| lines.of(Some(value.span())))
+    }
+    let all = [
+        (at(&raw.queue_group, lines), "queue_group"),
+        (at(&raw.queue, lines), "queue"),
+        (at(&raw.stream, lines), "stream"),
+        (at(&raw.window, lines), "window"),
+        (at(&raw.id_part, lines), "id_part"),
+        (at(&raw.consumer, lines), "consumer"),
+        (at(&raw.answer_within, lines), "answer_within"),
+        (at(&raw.attempts, lines), "attempts"),
+        (at(&raw.start, lines), "start"),
+        (at(&raw.sequence, lines), "sequence"),
+    ];
+    all.into_iter().find_map(|(line, what)| line.map(|line| (line, what)))
+}

@@ -1,0 +1,67 @@
+//! The parts of a message as the payload of NATS's, and back.
+//!
+//! One part is the payload as it is. Of several the payload is all of them one after another, and
+//! the header [`PARTS`] has their lengths: `12,7`, or `none` where there is no part.
+
+use bytes::{Bytes, BytesMut};
+use tautline::Message;
+
+/// The header with the lengths.
+pub const PARTS: &str = "Zmq-Parts";
+/// The header with the User-Id that the sender has shown to ZeroMQ's security.
+pub const USER_ID: &str = "Zmq-User-Id";
+/// The header with the sender's address.
+pub const PEER: &str = "Zmq-Peer";
+
+/// The most parts that a payload is cut into.
+const PARTS_MAX: usize = 4096;
+
+/// The payload, and the value of [`PARTS`] if it is needed.
+pub fn pack(mut parts: Vec<Message>) -> (Bytes, Option<String>) {
+    if parts.len() == 1 {
+        return (parts.pop().map_or_else(Bytes::new, Bytes::from), None);
+    }
+    let lengths: Vec<String> = parts.iter().map(|part| part.len().to_string()).collect();
+    let mut payload = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| payload.extend_from_slice(part.as_bytes()));
+    (payload.freeze(), Some(if lengths.is_empty() { "none".to_owned() } else { lengths.join(",") }))
+}
+
+/// The parts; `None` if the header does not go with the payload.
+pub fn unpack(mut payload: Bytes, lengths: Option<&str>) -> Option<Vec<Bytes>> {
+    let Some(lengths) = lengths else { return Some(vec![payload]) };
+    if lengths == "none" {
+        return payload.is_empty().then(Vec::new);
+    }
+    let mut parts = Vec::new();
+    for length in lengths.split(',') {
+        let length: usize = length.parse().ok()?;
+        if length > payload.len() || parts.len() == PARTS_MAX {
+            return None;
+        }
+        parts.push(payload.split_to(length));
+    }
+    payload.is_empty().then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_back() {
+        for parts in [&[][..], &["a"], &[""], &["a", ""], &["", ""], &["one", "two", "three"]] {
+            let (payload, lengths) = pack(parts.iter().map(|part| Message::from(*part)).collect());
+            assert_eq!(lengths.is_none(), parts.len() == 1);
+            assert_eq!(unpack(payload, lengths.as_deref()).unwrap(), parts);
+        }
+    }
+
+    #[test]
+    fn lengths_that_lie_are_seen() {
+        for lengths in ["", "1", "4", "1,1", "2,2", "-1,4", "x", "none", "3,", "99999999999999999999"] {
+            assert_eq!(unpack(Bytes::from_static(b"abc"), Some(lengths)), None, "{lengths}");
+        }
+        assert_eq!(unpack(Bytes::from_static(b"abc"), Some("1,2")).unwrap(), ["a", "bc"]);
+    }
+}

@@ -1,0 +1,43 @@
+//! Routes between ZeroMQ sockets and NATS, many in one process: `taut bridge CONFIG.toml`.
+//!
+//! ```text
+//!            config ──▶ supervise ── starts, ends and replaces routes
+//!                           │
+//!   zmq ◀─── route/* ───────┴──────▶ nats
+//!              │  publish   SUB, PULL  ──▶ core NATS
+//!              │  deliver   core NATS  ──▶ PUB, PUSH
+//!              │  stored    PULL, SUB, ROUTER ──▶ a stream
+//!              │  worked    a stream ──▶ DEALER, ROUTER, whose workers answer
+//!              │  replay    a stream ──▶ PUB, from a place in it
+//!              └─ topic (topic ↔ subject), envelope (parts ↔ payload)
+//! ```
+//!
+//! Each route is one task, which owns its ZeroMQ socket. A route that ends gives its socket back,
+//! so that a changed route can go on with it: what senders have sent lies in that socket.
+//!
+//! What each route promises is in `docs/beyond.md`.
+
+#![forbid(unsafe_code)]
+
+/// A line on standard error. A terminal that is gone is told nothing.
+macro_rules! notice {
+    ($($text:tt)*) => {{
+        let line = format!("taut: bridge: {}\n", format_args!($($text)*));
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), line.as_bytes());
+    }};
+}
+
+mod config;
+mod counters;
+mod envelope;
+mod fault;
+mod nats;
+mod route;
+mod stop;
+mod supervise;
+mod topic;
+mod zmq;
+
+pub use config::Config;
+pub use fault::Fault;
+pub use supervise::{Options, run};

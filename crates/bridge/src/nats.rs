@@ -1,0 +1,262 @@
+//! The NATS side: one connection for all routes.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind};
+use async_nats::jetstream::{self, ErrorCode, stream};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use tokio::sync::watch;
+
+use crate::config::{Config, Login, Nats as Settings, Stream};
+use crate::fault::Fault;
+use crate::stop::Stop;
+
+/// How long the first server may take to answer.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Between two attempts to reach servers that are not there.
+const AGAIN: Duration = Duration::from_millis(500);
+/// How long a request to JetStream waits for its answer before it is made again.
+pub const ANSWER: Duration = Duration::from_secs(5);
+/// Publications that may wait for their acknowledgement, of all routes together.
+const IN_FLIGHT: usize = 1 << 20;
+
+/// A connection that comes back by itself.
+#[derive(Debug, Clone)]
+pub struct Nats {
+    /// NATS itself.
+    pub client: Client,
+    /// Its streams.
+    pub streams: jetstream::Context,
+    connected: watch::Receiver<u64>,
+}
+
+impl Nats {
+    /// Connects as soon as one of the servers is there. `None` if it was asked to stop before.
+    ///
+    /// # Errors
+    /// What will not be better by waiting: the servers do not let the bridge in.
+    pub async fn connect(settings: &Settings, stop: &mut Stop) -> Result<Option<Nats>, Fault> {
+        let (counter, mut connected) = watch::channel(0_u64);
+        let counter = Arc::new(counter);
+        let addresses: Vec<ServerAddr> =
+            settings.servers.iter().filter_map(|server| server.parse().ok()).collect();
+        let mut told = false;
+        loop {
+            let options = options(settings, counter.clone()).await?;
+            let error = match options.connect(&addresses[..]).await {
+                Ok(client) => {
+                    // So that this connection is not taken for a new one.
+                    let _ = tokio::time::timeout(CONNECT, connected.wait_for(|number| *number > 0)).await;
+                    let streams = ContextBuilder::new()
+                        .timeout(ANSWER)
+                        .max_ack_inflight(IN_FLIGHT)
+                        .build(client.clone());
+                    return Ok(Some(Nats { client, streams, connected }));
+                }
+                Err(error) => error,
+            };
+            match error.kind() {
+                ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+                    return Err(Fault::new(
+                        settings.login_line,
+                        format!("NATS does not let the bridge in: {error}"),
+                    ));
+                }
+                ConnectErrorKind::ServerParse => return Err(Fault::new(settings.line, error.to_string())),
+                _ if !told => notice!("NATS cannot be reached ({error}); trying again"),
+                _ => {}
+            }
+            told = true;
+            tokio::select! {
+                () = stop.asked() => return Ok(None),
+                () = tokio::time::sleep(AGAIN) => {}
+            }
+        }
+    }
+
+    /// Whether there is a connection now.
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// For waiting until the connection is another one.
+    pub fn connection(&self) -> Connection {
+        let mut connected = self.connected.clone();
+        connected.mark_unchanged();
+        Connection(connected)
+    }
+
+    /// Makes the streams of the file that are not there, and looks whether those of the routes are.
+    /// `None` if it was asked to stop before NATS has answered.
+    ///
+    /// # Errors
+    /// A stream that is not there, by the line that names it.
+    pub async fn prepare(&self, config: &Config, stop: &mut Stop) -> Result<Option<()>, Fault> {
+        for stream in &config.streams {
+            let made = self
+                .persist(stop, stream.line, || self.streams.get_or_create_stream(made_of(stream)))
+                .await?;
+            if made.is_none() {
+                return Ok(None);
+            }
+        }
+        for route in &config.routes {
+            let Some(name) = route.job.stream() else { continue };
+            if self.persist(stop, route.stream_line, || self.streams.get_stream(name)).await?.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(()))
+    }
+
+    /// Asks JetStream until it answers; its refusal is a fault of that line.
+    async fn persist<T, E, F>(
+        &self,
+        stop: &mut Stop,
+        line: usize,
+        ask: impl Fn() -> F,
+    ) -> Result<Option<T>, Fault>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: std::error::Error + Refusal,
+    {
+        let mut told = false;
+        loop {
+            let error = tokio::select! {
+                () = stop.asked() => return Ok(None),
+                answer = ask() => match answer {
+                    Ok(answer) => return Ok(Some(answer)),
+                    Err(error) => error,
+                },
+            };
+            if let Some(what) = error.refusal() {
+                return Err(Fault::new(line, what));
+            }
+            if !told {
+                notice!("JetStream does not answer ({error}); trying again");
+                told = true;
+            }
+            tokio::select! {
+                () = stop.asked() => return Ok(None),
+                () = tokio::time::sleep(AGAIN) => {}
+            }
+        }
+    }
+}
+
+/// Which connection it is.
+#[derive(Debug, Clone)]
+pub struct Connection(watch::Receiver<u64>);
+
+impl Connection {
+    /// Returns once there is another connection than when it was asked for.
+    pub async fn renewed(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// What JetStream says of a request, if asking again is of no use.
+trait Refusal {
+    fn refusal(&self) -> Option<String>;
+}
+
+impl Refusal for async_nats::jetstream::context::GetStreamError {
+    fn refusal(&self) -> Option<String> {
+        match self.kind() {
+            GetStreamErrorKind::JetStream(error) => refusal(&error),
+            GetStreamErrorKind::InvalidStreamName | GetStreamErrorKind::EmptyName => Some(self.to_string()),
+            GetStreamErrorKind::Request => None,
+        }
+    }
+}
+
+impl Refusal for async_nats::jetstream::context::CreateStreamError {
+    fn refusal(&self) -> Option<String> {
+        use async_nats::jetstream::context::CreateStreamErrorKind as Kind;
+        match self.kind() {
+            Kind::JetStream(error) => refusal(&error),
+            Kind::TimedOut | Kind::Response | Kind::ResponseParse => None,
+            _ => Some(self.to_string()),
+        }
+    }
+}
+
+/// A cluster without a leader, or a server that has just started, is worth waiting for.
+fn refusal(error: &jetstream::Error) -> Option<String> {
+    let waits = [
+        ErrorCode::CLUSTER_NOT_AVAILABLE,
+        ErrorCode::CLUSTER_NO_PEERS,
+        ErrorCode::CLUSTER_NOT_LEADER,
+        ErrorCode::INSUFFICIENT_RESOURCES,
+    ];
+    let code = error.error_code();
+    (!waits.contains(&code) && error.code() != 503).then(|| format!("JetStream: {error}"))
+}
+
+/// A stream as the file describes it.
+fn made_of(wanted: &Stream) -> stream::Config {
+    stream::Config {
+        name: wanted.name.clone(),
+        subjects: wanted.subjects.clone(),
+        num_replicas: wanted.replicas,
+        max_age: wanted.max_age,
+        max_bytes: if wanted.max_bytes == 0 { -1 } else { i64::try_from(wanted.max_bytes).unwrap_or(-1) },
+        // Full is full: senders feel it, and nothing that was stored goes.
+        discard: if wanted.max_bytes == 0 { stream::DiscardPolicy::Old } else { stream::DiscardPolicy::New },
+        duplicate_window: wanted.duplicates,
+        retention: match wanted.work_queue {
+            true => stream::RetentionPolicy::WorkQueue,
+            false => stream::RetentionPolicy::Limits,
+        },
+        ..stream::Config::default()
+    }
+}
+
+async fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> Result<ConnectOptions, Fault> {
+    let mut options = ConnectOptions::new()
+        .name("taut bridge")
+        .connection_timeout(CONNECT)
+        .ping_interval(Duration::from_secs(10))
+        .event_callback(move |event| {
+            let counter = counter.clone();
+            async move { tell(&event, &counter) }
+        });
+    if let Some(ca) = &settings.tls.ca {
+        options = options.add_root_certificates(ca.clone()).require_tls(true);
+    }
+    if let Some((certificate, key)) = &settings.tls.identity {
+        options = options.add_client_certificate(certificate.clone(), key.clone()).require_tls(true);
+    }
+    let line = settings.login_line;
+    Ok(match &settings.login {
+        Login::Nobody => options,
+        Login::Credentials(path) => {
+            let read = options.credentials_file(path).await;
+            read.map_err(|error| Fault::new(line, format!("{}: {error}", path.display())))?
+        }
+        Login::Nkey(path) => options.nkey(first_line(path, line)?),
+        Login::Token(path) => options.token(first_line(path, line)?),
+        Login::Password(user, path) => options.user_and_password(user.clone(), first_line(path, line)?),
+    })
+}
+
+fn first_line(path: &Path, line: usize) -> Result<String, Fault> {
+    let text =
+        fs::read_to_string(path).map_err(|error| Fault::new(line, format!("{}: {error}", path.display())))?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn tell(event: &Event, counter: &watch::Sender<u64>) {
+    match event {
+        Event::Connected => counter.send_modify(|connected| *connected += 1),
+        // Reading is never held up: each route counts for itself what it has no room for.
+        Event::SlowConsumer(_) => {}
+        event => notice!("NATS: {event}"),
+    }
+}

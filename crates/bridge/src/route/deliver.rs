@@ -1,0 +1,217 @@
+//! *As it comes*, from core NATS to PUB or PUSH.
+//!
+//! A PUB subscribes in NATS to what its subscribers want, while they want it. A PUSH subscribes to
+//! all of the route. What comes waits in a queue of a fixed length; what finds it full is dropped
+//! and counted.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use async_nats::Subscriber;
+use futures_util::StreamExt;
+use tautline::Multipart;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{Course, as_parts, incoming};
+use crate::config::Job;
+use crate::stop::Stop;
+use crate::topic::matches;
+use crate::zmq::Socket;
+
+/// A message, and the number of the subscription that brought it.
+type Brought = (u64, async_nats::Message);
+
+pub async fn run(socket: Socket, course: &Arc<Course>, stop: Stop) {
+    let Job::Deliver { queue, .. } = course.route.job else { return };
+    let (sender, receiver) = mpsc::channel(queue);
+    if matches!(socket, Socket::Pub(_)) {
+        publish(socket, course, Subscriptions::new(course.clone(), sender), receiver, stop).await;
+    } else {
+        push(socket, course, sender, receiver, stop).await;
+    }
+}
+
+async fn publish(
+    mut socket: Socket,
+    course: &Arc<Course>,
+    mut subscriptions: Subscriptions,
+    mut messages: mpsc::Receiver<Brought>,
+    mut stop: Stop,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.asked() => return,
+            wish = socket.recv() => match wish {
+                Ok(wish) => subscriptions.wish(&wish).await,
+                Err(error) if course.goes_on(&error) => {}
+                Err(_) => return,
+            },
+            Some((number, message)) = messages.recv() => {
+                if !subscriptions.is_first(number, &message.subject) {
+                    continue;
+                }
+                course.counters.received.add();
+                let Some(parts) = incoming(&course.route.mapping, &message) else {
+                    course.refuse("its parts do not go with its length");
+                    continue;
+                };
+                if !subscriptions.is_wanted(&parts[0]) {
+                    course.counters.unwanted.add();
+                    continue;
+                }
+                // Subscribers at their high-water mark miss it: the socket counts that.
+                match socket.try_send(as_parts(&parts)) {
+                    Ok(()) => course.counters.done.add(),
+                    Err(_) => course.counters.dropped.add(),
+                }
+            }
+        }
+    }
+}
+
+async fn push(
+    mut socket: Socket,
+    course: &Arc<Course>,
+    sender: mpsc::Sender<Brought>,
+    mut messages: mpsc::Receiver<Brought>,
+    mut stop: Stop,
+) {
+    let Job::Deliver { group, .. } = &course.route.job else { return };
+    let (client, filter) = (&course.nats.client, course.route.mapping.filter());
+    let subscribed = match group {
+        Some(group) => client.queue_subscribe(filter, group.clone()).await,
+        None => client.subscribe(filter).await,
+    };
+    let subscriber = match subscribed {
+        Ok(subscriber) => subscriber,
+        Err(error) => return course.complain(error),
+    };
+    let mut reading = Some(Reading::start(course.clone(), 0, subscriber, sender));
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = stop.asked(), if reading.is_some() => {
+                // What has come already goes on to the workers.
+                reading = None;
+                continue;
+            }
+            message = messages.recv() => message,
+        };
+        let Some((_, message)) = message else { return };
+        course.counters.received.add();
+        let Some(parts) = incoming(&course.route.mapping, &message) else {
+            course.refuse("its parts do not go with its length");
+            continue;
+        };
+        match socket.send(as_parts(&parts)).await {
+            Ok(()) => course.counters.done.add(),
+            Err(error) if course.goes_on(&error) => course.counters.dropped.add(),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Reads a subscription into the queue. Dropped, it has unsubscribed.
+struct Reading(JoinHandle<()>);
+
+impl Reading {
+    fn start(course: Arc<Course>, number: u64, mut from: Subscriber, queue: mpsc::Sender<Brought>) -> Self {
+        Reading(tokio::spawn(async move {
+            while let Some(message) = from.next().await {
+                if queue.try_send((number, message)).is_err() {
+                    course.counters.dropped.add();
+                    course.complain("messages come faster than they leave, and are dropped");
+                }
+            }
+        }))
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What is subscribed to in NATS, for what is subscribed to here.
+///
+/// Of subjects that overlap, NATS delivers a message for each. The oldest subscription that brings
+/// it counts, and the copies of the others are passed over.
+struct Subscriptions {
+    course: Arc<Course>,
+    queue: mpsc::Sender<Brought>,
+    /// Prefixes that ZeroMQ's subscribers want.
+    prefixes: HashSet<Vec<u8>>,
+    /// The length of the longest.
+    longest: usize,
+    /// By subject: its number, how many prefixes need it, and what reads it.
+    active: HashMap<String, (u64, usize, Reading)>,
+    next: u64,
+}
+
+impl Subscriptions {
+    fn new(course: Arc<Course>, queue: mpsc::Sender<Brought>) -> Self {
+        Subscriptions { course, queue, prefixes: HashSet::new(), longest: 0, active: HashMap::new(), next: 0 }
+    }
+
+    /// A message of subscribers: 1 or 0, and a prefix.
+    async fn wish(&mut self, message: &Multipart) {
+        let bytes = message.first().map_or(&[][..], |part| part.as_bytes());
+        match bytes {
+            [1, prefix @ ..] => self.subscribe(prefix).await,
+            [0, prefix @ ..] => self.unsubscribe(prefix),
+            _ => {}
+        }
+    }
+
+    async fn subscribe(&mut self, prefix: &[u8]) {
+        if !self.prefixes.insert(prefix.to_vec()) {
+            return;
+        }
+        self.longest = self.longest.max(prefix.len());
+        for subject in self.course.route.mapping.wanted(prefix) {
+            let number = self.next;
+            match self.active.entry(subject) {
+                Entry::Occupied(mut entry) => entry.get_mut().1 += 1,
+                Entry::Vacant(entry) => match self.course.nats.client.subscribe(entry.key().clone()).await {
+                    Ok(subscriber) => {
+                        let reading =
+                            Reading::start(self.course.clone(), number, subscriber, self.queue.clone());
+                        entry.insert((number, 1, reading));
+                        self.next += 1;
+                    }
+                    Err(error) => self.course.complain(error),
+                },
+            }
+        }
+    }
+
+    fn unsubscribe(&mut self, prefix: &[u8]) {
+        if !self.prefixes.remove(prefix) {
+            return;
+        }
+        self.longest = self.prefixes.iter().map(Vec::len).max().unwrap_or(0);
+        for subject in self.course.route.mapping.wanted(prefix) {
+            if let Entry::Occupied(mut entry) = self.active.entry(subject) {
+                entry.get_mut().1 -= 1;
+                if entry.get().1 == 0 {
+                    entry.remove();
+                }
+            }
+        }
+    }
+
+    /// Whether no older subscription brings the same message.
+    fn is_first(&self, number: u64, subject: &str) -> bool {
+        let bringing = self.active.iter().filter(|(filter, _)| matches(filter, subject));
+        bringing.map(|(_, (number, ..))| *number).min() == Some(number)
+    }
+
+    /// Whether a subscriber wants this first part.
+    fn is_wanted(&self, first: &[u8]) -> bool {
+        (0..=first.len().min(self.longest)).any(|end| self.prefixes.contains(&first[..end]))
+    }
+}

@@ -1,0 +1,49 @@
+//! *As it comes*, from SUB or PULL to core NATS: published once, and dropped while NATS is away.
+
+use super::{Course, Outgoing};
+use crate::stop::Stop;
+use crate::zmq::Socket;
+
+pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) -> Socket {
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = stop.asked() => break,
+            message = socket.recv() => message,
+        };
+        let message = match message {
+            Ok(message) => message,
+            Err(error) if course.goes_on(&error) => continue,
+            Err(_) => break,
+        };
+        course.counters.received.add();
+        match Outgoing::new(&course.route.mapping, message) {
+            Ok(message) => publish(course, message).await,
+            Err(what) => course.refuse(what),
+        }
+    }
+    // What is on its way may still leave.
+    let _ = course.nats.client.flush().await;
+    socket
+}
+
+async fn publish(course: &Course, message: Outgoing) {
+    if !course.nats.is_connected() {
+        course.counters.dropped.add();
+        return course.complain("there is no connection to NATS: messages are dropped");
+    }
+    let Outgoing { subject, headers, payload } = message;
+    let client = &course.nats.client;
+    let published = if headers.is_empty() {
+        client.publish(subject, payload).await
+    } else {
+        client.publish_with_headers(subject, headers, payload).await
+    };
+    match published {
+        Ok(()) => {
+            course.counters.done.add();
+            course.is_well();
+        }
+        Err(error) => course.refuse(error),
+    }
+}

@@ -1,0 +1,177 @@
+//! *Worked off*: from a stream to workers, acknowledged when the worker has answered.
+//!
+//! A message that is not answered within the route's time JetStream gives out again. So each
+//! message is worked off at least once. The workers are REP sockets behind a DEALER ([`asked`]),
+//! or REQ sockets before a ROUTER ([`asking`]).
+
+mod asked;
+mod asking;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::consumer::{AckPolicy, Consumer};
+use async_nats::jetstream::{self, AckKind};
+use futures_util::StreamExt;
+use tautline::Message;
+
+use super::{Course, as_parts, incoming};
+use crate::config::Job;
+use crate::stop::Stop;
+use crate::zmq::{Heard, Socket};
+
+/// Before the consumer is asked for again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How often the server shows that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long a request for messages stands.
+const EXPIRES: Duration = Duration::from_secs(10);
+
+/// Messages that no worker has yet.
+type Queue = VecDeque<jetstream::Message>;
+
+/// The workers, of either kind.
+enum Crew {
+    Asked(asked::Crew),
+    Asking(asking::Crew),
+}
+
+impl Crew {
+    /// How many messages they have.
+    fn holds(&self) -> usize {
+        match self {
+            Crew::Asked(crew) => crew.holds(),
+            Crew::Asking(crew) => crew.holds(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Crew::Asked(crew) => crew.is_empty(),
+            Crew::Asking(crew) => crew.is_empty(),
+        }
+    }
+
+    async fn hear(&mut self, heard: Heard) {
+        match self {
+            Crew::Asked(crew) => crew.hear(heard).await,
+            Crew::Asking(crew) => crew.hear(heard).await,
+        }
+    }
+
+    async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
+        match self {
+            Crew::Asked(crew) => crew.hand_out(socket, queue).await,
+            Crew::Asking(crew) => crew.hand_out(socket, queue).await,
+        }
+    }
+}
+
+pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
+    let Job::WorkedOff { answer_within, .. } = course.route.job else { return };
+    let mut crew = match socket {
+        Socket::Dealer(..) => Crew::Asked(asked::Crew::new(course.clone(), answer_within)),
+        _ => Crew::Asking(asking::Crew::new(course.clone())),
+    };
+    let mut queue = Queue::new();
+    let mut messages: Option<pull::Stream> = None;
+    let mut progress = tokio::time::interval(answer_within / 3);
+    let mut stopping = false;
+    while !(stopping && crew.holds() == 0) {
+        if stopping || crew.is_empty() {
+            // Other bridges may have workers.
+            messages = None;
+            give_back(course, &mut queue).await;
+        }
+        crew.hand_out(&mut socket, &mut queue).await;
+        course.counters.waiting.set(queue.len() + crew.holds());
+        let wanted = !stopping && !crew.is_empty();
+        tokio::select! {
+            biased;
+            () = stop.asked(), if !stopping => stopping = true,
+            heard = socket.hear() => match heard {
+                Ok(heard) => crew.hear(heard).await,
+                Err(error) => if !course.goes_on(&error) { return },
+            },
+            message = next(course, &mut messages), if wanted => queue.extend(message),
+            _ = progress.tick() => for message in &queue {
+                // It waits for a worker, which does not count as time for the answer.
+                let _ = message.ack_with(AckKind::Progress).await;
+            },
+        }
+    }
+    give_back(course, &mut queue).await;
+    let _ = course.nats.client.flush().await;
+}
+
+/// The next message of the stream; `None` if there was trouble, which has been waited out. Dropped
+/// before its end, nothing was taken.
+async fn next(course: &Course, messages: &mut Option<pull::Stream>) -> Option<jetstream::Message> {
+    let Some(open) = messages else {
+        match consume(course).await {
+            Ok(stream) => *messages = Some(stream),
+            Err(error) => {
+                course.complain(error);
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+        return None;
+    };
+    match open.next().await {
+        Some(Ok(message)) => {
+            course.is_well();
+            return Some(message);
+        }
+        Some(Err(error)) => course.complain(error),
+        None => {}
+    }
+    *messages = None;
+    None
+}
+
+async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {
+    let Job::WorkedOff { stream, consumer, window, answer_within, attempts } = &course.route.job else {
+        return Err("not a route of this kind".into());
+    };
+    let config = pull::Config {
+        durable_name: Some(consumer.clone()),
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: *answer_within,
+        max_deliver: attempts.map_or(-1, i64::from),
+        max_ack_pending: i64::try_from(*window).unwrap_or(i64::MAX),
+        filter_subject: course.route.mapping.filter(),
+        ..pull::Config::default()
+    };
+    let consumer: Consumer<pull::Config> =
+        course.nats.streams.create_consumer_on_stream(config, stream).await?;
+    let messages = consumer.stream().max_messages_per_batch(*window).expires(EXPIRES).heartbeat(HEARTBEAT);
+    Ok(messages.messages().await?)
+}
+
+/// Messages that no worker has seen are for others.
+async fn give_back(course: &Course, queue: &mut Queue) {
+    for message in queue.drain(..) {
+        answer(course, &message, AckKind::Nak(None)).await;
+    }
+}
+
+/// Tells JetStream what became of a message. Untold, it gives the message out again.
+async fn answer(course: &Course, message: &jetstream::Message, kind: AckKind) {
+    if let Err(error) = message.ack_with(kind).await {
+        course.complain(error);
+    }
+}
+
+/// A message for a worker, behind its envelope; `None`, and done with, if it is malformed.
+async fn addressed(course: &Course, message: &jetstream::Message, to: Vec<u8>) -> Option<Vec<Message>> {
+    let Some(parts) = incoming(&course.route.mapping, message) else {
+        course.refuse("its parts do not go with its length");
+        answer(course, message, AckKind::Term).await;
+        return None;
+    };
+    let mut addressed = vec![Message::from(to), Message::from(Vec::new())];
+    addressed.extend(as_parts(&parts));
+    Some(addressed)
+}

@@ -1,0 +1,95 @@
+//! Workers that ask: REQ sockets, which a ROUTER knows one by one.
+//!
+//! A worker asks for its first message with one of any kind, and with each answer for the next
+//! one. When its connection ends, its message goes to another worker at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use async_nats::jetstream::{self, AckKind};
+use tautline::Error;
+
+use super::{Course, Queue, addressed, answer};
+use crate::zmq::{Heard, Socket};
+
+/// The workers that are connected.
+pub struct Crew {
+    course: Arc<Course>,
+    /// By routing id, and the message that each one has.
+    workers: HashMap<Vec<u8>, Option<jetstream::Message>>,
+    /// Those that have asked, the longest waiting first.
+    idle: VecDeque<Vec<u8>>,
+}
+
+impl Crew {
+    /// Without workers yet.
+    pub fn new(course: Arc<Course>) -> Self {
+        Crew { course, workers: HashMap::new(), idle: VecDeque::new() }
+    }
+
+    /// How many messages they have.
+    pub fn holds(&self) -> usize {
+        self.workers.values().flatten().count()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    /// A message from the ROUTER: of a worker, or about one.
+    pub async fn hear(&mut self, heard: Heard) {
+        let Heard::Message(mut message) = heard else { return };
+        let Some(id) = message.pop_front() else { return };
+        let id = id.as_bytes().to_vec();
+        if message.len() == 1 && message[0].is_empty() {
+            // It has come if it was not there, otherwise it has gone.
+            match self.workers.remove(&id) {
+                None => drop(self.workers.insert(id, None)),
+                Some(held) => self.goes(&id, held).await,
+            }
+            return;
+        }
+        if let Some(message) = self.workers.entry(id.clone()).or_default().take() {
+            answer(&self.course, &message, AckKind::Ack).await;
+            self.course.counters.done.add();
+        }
+        if !self.idle.contains(&id) {
+            self.idle.push_back(id);
+        }
+    }
+
+    async fn goes(&mut self, id: &[u8], held: Option<jetstream::Message>) {
+        self.idle.retain(|idle| idle != id);
+        if let Some(message) = held {
+            self.course.counters.again.add();
+            answer(&self.course, &message, AckKind::Nak(None)).await;
+        }
+    }
+
+    /// Gives each worker that has asked a message.
+    pub async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
+        while !queue.is_empty() && !self.idle.is_empty() {
+            let (Some(message), Some(id)) = (queue.pop_front(), self.idle.pop_front()) else { return };
+            let Some(parts) = addressed(&self.course, &message, id.clone()).await else {
+                self.idle.push_front(id);
+                continue;
+            };
+            match socket.try_send(parts) {
+                Ok(()) => {
+                    self.course.counters.received.add();
+                    // Its time for the answer begins.
+                    answer(&self.course, &message, AckKind::Progress).await;
+                    self.workers.insert(id, Some(message));
+                }
+                // The ROUTER will tell that it has gone.
+                Err(Error::Unroutable) => queue.push_front(message),
+                Err(error) => {
+                    queue.push_front(message);
+                    self.course.complain(error);
+                    return;
+                }
+            }
+        }
+    }
+}

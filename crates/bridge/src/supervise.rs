@@ -1,0 +1,262 @@
+//! Starts the routes of a file, replaces those that change, and ends them.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tautline::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, Job, Link, Route};
+use crate::counters::Counters;
+use crate::fault::Fault;
+use crate::nats::Nats;
+use crate::route::Course;
+use crate::stop::{self, Stop, Stopper};
+use crate::zmq::Socket;
+
+/// How long a route that is asked to end may take to bring to an end what it has begun.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What a bridge is started with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The file.
+    pub config: PathBuf,
+    /// How often the numbers of the routes are shown, a line of JSON each, on standard output.
+    pub stats: Option<Duration>,
+}
+
+/// Runs the bridge until SIGINT or SIGTERM.
+///
+/// # Errors
+/// What is wrong with the file, or with what it names.
+pub fn run(options: &Options) -> Result<(), Fault> {
+    let config = Config::load(&options.config)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Fault::new(0, error.to_string()))?;
+    runtime.block_on(async {
+        let (stopper, stop) = stop::pair();
+        let signals = Signals::new().map_err(|error| Fault::new(0, error.to_string()))?;
+        let hangup = signal(SignalKind::hangup()).map_err(|error| Fault::new(0, error.to_string()))?;
+        tokio::spawn(signals.pass_on(stopper));
+        let Some(mut bridge) = Bridge::start(config, stop.clone()).await? else { return Ok(()) };
+        bridge.attend(options, hangup, stop).await;
+        bridge.end().await;
+        Ok(())
+    })
+}
+
+/// What ends the bridge.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// The first asks to stop; the second is the end.
+    async fn pass_on(mut self, stopper: Stopper) {
+        self.next().await;
+        stopper.ask();
+        self.next().await;
+        std::process::exit(130);
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// A route at work.
+struct Running {
+    route: Route,
+    counters: Arc<Counters>,
+    stopper: Stopper,
+    task: JoinHandle<Option<Socket>>,
+}
+
+impl Running {
+    fn start(route: Route, socket: Socket, nats: &Nats, counters: Arc<Counters>) -> Self {
+        let (stopper, stop) = stop::pair();
+        let course = Course::new(route.clone(), nats.clone(), counters.clone());
+        Running { route, counters, stopper, task: tokio::spawn(course.run(socket, stop)) }
+    }
+
+    /// Waits for its end, and takes its socket.
+    async fn end(mut self) -> Option<Socket> {
+        self.stopper.ask();
+        match tokio::time::timeout(GRACE, &mut self.task).await {
+            Ok(Ok(socket)) => return socket,
+            Ok(Err(error)) => notice!("route {}: {error}", self.route.name),
+            Err(_) => {
+                self.task.abort();
+                let waiting = self.counters.waiting.get();
+                notice!("route {} ended before {waiting} messages were done", self.route.name);
+            }
+        }
+        None
+    }
+}
+
+struct Bridge {
+    context: Context,
+    config: Config,
+    nats: Nats,
+    routes: Vec<Running>,
+}
+
+impl Bridge {
+    async fn start(config: Config, mut stop: Stop) -> Result<Option<Bridge>, Fault> {
+        let Some(nats) = Nats::connect(&config.nats, &mut stop).await? else { return Ok(None) };
+        if nats.prepare(&config, &mut stop).await?.is_none() {
+            return Ok(None);
+        }
+        let context = Context::new();
+        let mut bridge = Bridge { context, config, nats, routes: Vec::new() };
+        for route in bridge.config.routes.clone() {
+            bridge.begin(route, None, Arc::default())?;
+        }
+        notice!("{} routes are at work", bridge.routes.len());
+        Ok(Some(bridge))
+    }
+
+    fn begin(&mut self, route: Route, kept: Option<Socket>, counters: Arc<Counters>) -> Result<(), Fault> {
+        let socket = match kept {
+            Some(socket) => socket,
+            None => Socket::open(&self.context, &route.link, route.line)?,
+        };
+        self.routes.push(Running::start(route, socket, &self.nats, counters));
+        Ok(())
+    }
+
+    /// Until it is asked to stop.
+    async fn attend(&mut self, options: &Options, mut hangup: Signal, mut stop: Stop) {
+        let mut look = tokio::time::interval(LOOK);
+        let mut show = tokio::time::interval(options.stats.unwrap_or(LOOK));
+        let mut seen = Seen::of(options);
+        loop {
+            tokio::select! {
+                () = stop.asked() => break,
+                _ = hangup.recv() => {}
+                _ = show.tick() => {
+                    if options.stats.is_some() {
+                        self.show();
+                    }
+                    continue;
+                }
+                _ = look.tick() => {
+                    let now = Seen::of(options);
+                    if now == seen {
+                        continue;
+                    }
+                }
+            }
+            seen = Seen::of(options);
+            match self.reload(options, &mut stop).await {
+                Ok(()) => notice!("read the file again: {} routes are at work", self.routes.len()),
+                Err(fault) => notice!("{}, {fault}: the routes stay as they are", options.config.display()),
+            }
+        }
+        if options.stats.is_some() {
+            self.show();
+        }
+    }
+
+    /// The numbers of all routes.
+    fn show(&self) {
+        let mut lines = String::new();
+        for route in &self.routes {
+            lines.push_str(&route.counters.object(&route.route.name).to_string());
+            lines.push('\n');
+        }
+        // Without a reader the routes go on.
+        let _ = std::io::stdout().lock().write_all(lines.as_bytes());
+    }
+
+    /// Reads the file again. Routes that stay the same are not touched.
+    async fn reload(&mut self, options: &Options, stop: &mut Stop) -> Result<(), Fault> {
+        let config = Config::load(&options.config)?;
+        let moved = !config.nats.is_like(&self.config.nats);
+        let nats = match moved {
+            true => Nats::connect(&config.nats, stop).await?,
+            false => Some(self.nats.clone()),
+        };
+        let Some(nats) = nats else { return Ok(()) };
+        if nats.prepare(&config, stop).await?.is_none() {
+            return Ok(());
+        }
+        self.nats = nats;
+        let stays =
+            |running: &Running| !moved && config.routes.iter().any(|route| route.is_like(&running.route));
+        let (staying, leaving): (Vec<_>, Vec<_>) = self.routes.drain(..).partition(stays);
+        self.routes = staying;
+        // All of them at once: each may have to wait.
+        leaving.iter().for_each(|running| running.stopper.ask());
+        let mut kept: HashMap<String, (Link, Option<Socket>, Arc<Counters>)> = HashMap::new();
+        for running in leaving {
+            let (name, link) = (running.route.name.clone(), running.route.link.clone());
+            let counters = running.counters.clone();
+            kept.insert(name, (link, running.end().await, counters));
+        }
+        let mut outcome = Ok(());
+        for route in &config.routes {
+            if self.routes.iter().any(|running| running.route.name == route.name) {
+                continue;
+            }
+            let (socket, counters) = match kept.remove(&route.name) {
+                Some((link, socket, counters)) => {
+                    let goes_on = link == route.link && takes(&route.job);
+                    (socket.filter(|_| goes_on), counters)
+                }
+                None => (None, Arc::default()),
+            };
+            // The others start nevertheless.
+            if let Err(fault) = self.begin(route.clone(), socket, counters) {
+                outcome = Err(fault);
+            }
+        }
+        self.config = config;
+        outcome
+    }
+
+    async fn end(self) {
+        self.routes.iter().for_each(|running| running.stopper.ask());
+        for running in self.routes {
+            running.end().await;
+        }
+        let _ = self.nats.client.flush().await;
+        let _ = tautline::aio::terminate(&self.context, Duration::from_secs(3)).await;
+    }
+}
+
+/// Whether what senders have sent lies in the socket of such a route.
+fn takes(job: &Job) -> bool {
+    matches!(job, Job::Publish | Job::Stored { .. })
+}
+
+/// What shows that a file is another one.
+#[derive(PartialEq, Eq)]
+struct Seen(Option<(SystemTime, u64)>);
+
+impl Seen {
+    fn of(options: &Options) -> Self {
+        let data = fs::metadata(&options.config).ok();
+        Seen(data.and_then(|data| Some((data.modified().ok()?, data.len()))))
+    }
+}

@@ -1,0 +1,269 @@
+//! From topics to subjects and back.
+//!
+//! A topic is bytes, a subject is tokens with dots between them. A [`Mapping`] cuts the topic at
+//! its separator, and codes in each token what NATS does not take, as `%` and two hexadecimal
+//! digits. An empty token is a `%` alone. So every topic has exactly one subject, and comes back
+//! from it byte by byte.
+//!
+//! The subject of a route ends with `>` if the topics are to be seen in NATS (*open*). Without, all
+//! messages have that one subject, and the topic is a part of the message like others.
+
+/// The longest subject that is made: servers take lines of 4096 bytes.
+const SUBJECT_MAX: usize = 2048;
+
+/// How the topics of a route stand for subjects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// What all subjects begin with, or the only one.
+    subject: String,
+    open: bool,
+    /// What all topics begin with, which is not in the subject.
+    topic: Vec<u8>,
+    separator: u8,
+    /// Subscriptions end where a token ends.
+    whole_tokens: bool,
+}
+
+impl Mapping {
+    /// With the subject as it stands in the file: `prices.eu`, or `prices.>`.
+    ///
+    /// # Errors
+    /// In words, if it is no subject.
+    pub fn new(subject: &str, topic: &[u8], separator: u8, whole_tokens: bool) -> Result<Self, String> {
+        let (subject, open) = match subject.strip_suffix(".>") {
+            Some(before) => (before, true),
+            None => (subject, false),
+        };
+        if subject == ">" || subject.is_empty() {
+            return Err("a subject begins with a token of its own: `prices.>`".to_owned());
+        }
+        let is_token = |token: &str| {
+            !token.is_empty()
+                && token.bytes().all(|byte| byte > b' ' && byte != 0x7f && byte != b'*' && byte != b'>')
+        };
+        if subject.len() > SUBJECT_MAX / 2 || !subject.split('.').all(is_token) {
+            return Err("not a subject: tokens with dots between them, and `>` only as the last".to_owned());
+        }
+        if subject.starts_with('$') || subject.starts_with("_INBOX") {
+            return Err("subjects that begin with `$` or `_INBOX` are those of NATS itself".to_owned());
+        }
+        if !open && !topic.is_empty() {
+            return Err("`topic` goes with a subject that ends with `.>`".to_owned());
+        }
+        Ok(Mapping { subject: subject.to_owned(), open, topic: topic.to_vec(), separator, whole_tokens })
+    }
+
+    /// Whether the topics are seen in NATS.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// All subjects of the route.
+    pub fn filter(&self) -> String {
+        if self.open { format!("{}.>", self.subject) } else { self.subject.clone() }
+    }
+
+    /// The subject of a message with this topic; `None` if it has none, or one that is too long.
+    pub fn subject(&self, topic: &[u8]) -> Option<String> {
+        if !self.open {
+            return Some(self.subject.clone());
+        }
+        let rest = topic.strip_prefix(self.topic.as_slice())?;
+        let mut subject = self.subject.clone();
+        for token in rest.split(|byte| *byte == self.separator) {
+            subject.push('.');
+            encode(token, &mut subject);
+            if subject.len() > SUBJECT_MAX {
+                return None;
+            }
+        }
+        Some(subject)
+    }
+
+    /// The topic that a subject stands for; `None` if it is none of this route.
+    pub fn topic(&self, subject: &str) -> Option<Vec<u8>> {
+        let mut topic = self.topic.clone();
+        if !self.open {
+            return (subject == self.subject).then_some(topic);
+        }
+        let rest = subject.strip_prefix(&self.subject)?.strip_prefix('.')?;
+        for (at, token) in rest.split('.').enumerate() {
+            if at > 0 {
+                topic.push(self.separator);
+            }
+            decode(token, &mut topic);
+        }
+        Some(topic)
+    }
+
+    /// What to subscribe to in NATS for a subscription to the topics with this prefix: all that
+    /// may match, and as little else as subjects allow.
+    pub fn wanted(&self, prefix: &[u8]) -> Vec<String> {
+        let all = || vec![self.filter()];
+        if !self.open {
+            return all();
+        }
+        let Some(rest) = prefix.strip_prefix(self.topic.as_slice()) else {
+            // A shorter prefix wants all of the route; another one nothing.
+            return if self.topic.starts_with(prefix) { all() } else { Vec::new() };
+        };
+        let end = if self.whole_tokens && !rest.is_empty() && !rest.ends_with(&[self.separator]) {
+            rest.len()
+        } else {
+            // The last token may go on.
+            match rest.iter().rposition(|byte| *byte == self.separator) {
+                Some(end) => end,
+                None => return all(),
+            }
+        };
+        let mut subject = self.subject.clone();
+        for token in rest[..end].split(|byte| *byte == self.separator) {
+            subject.push('.');
+            encode(token, &mut subject);
+        }
+        if subject.len() > SUBJECT_MAX {
+            return Vec::new();
+        }
+        let below = format!("{subject}.>");
+        if end == rest.len() { vec![subject, below] } else { vec![below] }
+    }
+}
+
+/// Whether a subject of NATS's is among those that a filter stands for: `a.b`, or `a.>`.
+pub fn matches(filter: &str, subject: &str) -> bool {
+    match filter.strip_suffix('>') {
+        Some(before) => subject.starts_with(before) && subject.len() > before.len(),
+        None => filter == subject,
+    }
+}
+
+/// Appends a token.
+fn encode(token: &[u8], out: &mut String) {
+    if token.is_empty() {
+        out.push('%');
+    }
+    for byte in token {
+        code(*byte, b".*>", out);
+    }
+}
+
+/// Appends a byte, coded if it is not a printable character of ASCII, `%`, or one of `others`.
+fn code(byte: u8, others: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    if byte.is_ascii_graphic() && byte != b'%' && !others.contains(&byte) {
+        out.push(char::from(byte));
+    } else {
+        out.push('%');
+        for digit in [byte >> 4, byte & 15] {
+            out.push(char::from(DIGITS[usize::from(digit)]));
+        }
+    }
+}
+
+/// Appends the bytes of a token. What was not coded by [`encode`] stays as it is.
+fn decode(token: &str, out: &mut Vec<u8>) {
+    if token == "%" {
+        return;
+    }
+    let mut bytes = token.as_bytes();
+    while let [first, rest @ ..] = bytes {
+        bytes = rest;
+        let digits = rest.first_chunk::<2>().and_then(|digits| std::str::from_utf8(digits).ok());
+        let coded = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match coded.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                out.push(byte);
+                bytes = &rest[2..];
+            }
+            _ => out.push(*first),
+        }
+    }
+}
+
+/// Any text as the value of a header, which is a line of printable characters.
+pub fn header_value(text: &[u8]) -> String {
+    let mut value = String::with_capacity(text.len());
+    text.iter().for_each(|byte| code(*byte, b"", &mut value));
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(separator: u8) -> Mapping {
+        Mapping::new("p.>", b"", separator, false).unwrap()
+    }
+
+    #[test]
+    fn every_topic_comes_back() {
+        let mut topics: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
+        for topic in ["", "a/b", "/", "//", "a//b", "/a", "a/", "%41", "a%", "a.b", "EUR USD", "é"] {
+            topics.push(topic.as_bytes().to_vec());
+        }
+        for separator in [b'/', b'.', b':'] {
+            let mapping = open(separator);
+            let mut subjects = std::collections::HashSet::new();
+            for topic in &topics {
+                let subject = mapping.subject(topic).unwrap();
+                assert!(subject.bytes().all(|byte| byte.is_ascii_graphic()), "{subject}");
+                assert!(subject.split('.').all(|token| !token.is_empty() && token != "*" && token != ">"));
+                assert_eq!(mapping.topic(&subject).as_ref(), Some(topic), "{subject}");
+                assert!(matches(&mapping.filter(), &subject));
+                assert!(subjects.insert(subject), "two topics with one subject: {topic:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_are_cut_at_the_separator() {
+        assert_eq!(open(b'/').subject(b"EUR/USD").as_deref(), Some("p.EUR.USD"));
+        assert_eq!(open(b'.').subject(b"EUR.USD").as_deref(), Some("p.EUR.USD"));
+        assert_eq!(open(b'/').subject(b"EUR.USD").as_deref(), Some("p.EUR%2EUSD"));
+        assert_eq!(open(b'/').topic("p.x%zz.%").as_deref(), Some(&b"x%zz/"[..]));
+        assert_eq!(open(b'/').topic("q.x"), None);
+        assert_eq!(open(b'/').subject(&[b'x'; 3000]), None);
+    }
+
+    #[test]
+    fn a_prefix_of_all_topics_is_not_in_the_subject() {
+        let mapping = Mapping::new("p.>", b"md/", b'/', false).unwrap();
+        assert_eq!(mapping.subject(b"md/EUR").as_deref(), Some("p.EUR"));
+        assert_eq!(mapping.topic("p.EUR").as_deref(), Some(&b"md/EUR"[..]));
+        assert_eq!(mapping.subject(b"other"), None);
+        assert_eq!(mapping.wanted(b"m"), ["p.>"]);
+        assert_eq!(mapping.wanted(b"md/EUR/"), ["p.EUR.>"]);
+        assert!(mapping.wanted(b"x").is_empty());
+    }
+
+    #[test]
+    fn what_a_subscription_wants_is_all_that_may_match() {
+        let prefixes = ["", "a", "a/", "a/b", "a/b/", "/", "//", "a.b/c"];
+        let topics = ["", "a", "ab", "a/", "a/b", "a/bc", "a/b/c", "/", "/x", "//", "a.b/c", "a.b/cd", "b"];
+        let mapping = open(b'/');
+        for prefix in prefixes {
+            let wanted = mapping.wanted(prefix.as_bytes());
+            for topic in topics.iter().filter(|topic| topic.starts_with(prefix)) {
+                let subject = mapping.subject(topic.as_bytes()).unwrap();
+                assert!(
+                    wanted.iter().any(|filter| matches(filter, &subject)),
+                    "{prefix:?} {topic:?} {wanted:?}"
+                );
+            }
+        }
+        assert_eq!(mapping.wanted(b"a/b"), ["p.a.>"]);
+        let tokens = Mapping::new("p.>", b"", b'/', true).unwrap();
+        assert_eq!(tokens.wanted(b"a/b"), ["p.a.b", "p.a.b.>"]);
+        assert_eq!(tokens.wanted(b"a/"), ["p.a.>"]);
+        assert_eq!(tokens.wanted(b""), ["p.>"]);
+    }
+
+    #[test]
+    fn what_is_no_subject_is_refused() {
+        for wrong in ["", ">", "a..b", "a.*", "*", "a b", "a.>.b", "$JS.API.>", "_INBOX.>", ".a", "a."] {
+            assert!(Mapping::new(wrong, b"", b'.', false).is_err(), "{wrong}");
+        }
+        assert!(Mapping::new("a", b"t", b'.', false).is_err());
+        assert_eq!(Mapping::new("a.b", b"", b'.', false).unwrap().subject(b"x").as_deref(), Some("a.b"));
+    }
+}

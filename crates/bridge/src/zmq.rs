@@ -1,0 +1,178 @@
+//! The ZeroMQ side of a route: one socket of the type that its file names.
+
+use tautline::monitor::EventKind;
+use tautline::{Context, Error, Message, Multipart, Result, aio, kind};
+
+use crate::config::{Link, SocketType};
+use crate::fault::Fault;
+
+// The numbers in `zmq.h`.
+const ROUTER_NOTIFY: i32 = 97;
+const SUBSCRIBE: i32 = 6;
+const RCVHWM: i32 = 24;
+const SNDHWM: i32 = 23;
+const MAXMSGSIZE: i32 = 22;
+const ROUTER_MANDATORY: i32 = 33;
+const XPUB_NODROP: i32 = 69;
+const LINGER: i32 = 17;
+
+/// A ROUTER tells of peers that come, and of peers that go.
+const COME_AND_GO: i32 = 3;
+/// What may still be sent to peers after the end of a route.
+const LINGER_MS: i32 = 2000;
+
+/// A socket, whatever its type.
+#[derive(Debug)]
+pub enum Socket {
+    /// Subscribes.
+    Sub(aio::Sub),
+    /// Takes work.
+    Pull(aio::Pull),
+    /// Publishes, and sees its subscriptions.
+    Pub(aio::XPub),
+    /// Hands out work.
+    Push(aio::Push),
+    /// Knows its peers.
+    Router(aio::Router),
+    /// Asks its peers in turn; and what happens to its connections.
+    Dealer(aio::Dealer, Box<aio::Monitor>),
+}
+
+/// What a socket has to say.
+#[derive(Debug)]
+pub enum Heard {
+    /// A message.
+    Message(Multipart),
+    /// A peer is there.
+    Came,
+    /// A peer has gone.
+    Gone,
+}
+
+/// Does the same with each type that receives.
+macro_rules! receiving {
+    ($socket:expr, $one:ident => $do:expr) => {
+        match $socket {
+            Socket::Sub($one) => $do,
+            Socket::Pull($one) => $do,
+            Socket::Pub($one) => $do,
+            Socket::Router($one) => $do,
+            Socket::Dealer($one, _) => $do,
+            // Nothing comes to a PUSH.
+            Socket::Push(_) => std::future::pending().await,
+        }
+    };
+}
+
+/// Does the same with each type that sends.
+macro_rules! sending {
+    ($socket:expr, $one:ident => $do:expr) => {
+        match $socket {
+            Socket::Pub($one) => $do,
+            Socket::Push($one) => $do,
+            Socket::Router($one) => $do,
+            Socket::Dealer($one, _) => $do,
+            Socket::Sub(_) | Socket::Pull(_) => Err(Error::WouldBlock),
+        }
+    };
+}
+
+impl Socket {
+    /// Bound and connected as the file says, whose line is for the fault.
+    pub fn open(context: &Context, link: &Link, line: usize) -> std::result::Result<Socket, Fault> {
+        let fault = |error: Error| Fault::new(line, error.to_string());
+        Ok(match link.socket {
+            SocketType::Sub => Socket::Sub(open(context, link).map_err(fault)?),
+            SocketType::Pull => Socket::Pull(open(context, link).map_err(fault)?),
+            SocketType::Pub => Socket::Pub(open(context, link).map_err(fault)?),
+            SocketType::Push => Socket::Push(open(context, link).map_err(fault)?),
+            SocketType::Router => Socket::Router(open(context, link).map_err(fault)?),
+            SocketType::Dealer => {
+                let mut socket = build(context, link).map_err(fault)?;
+                // Before any peer can come.
+                let events = socket.monitor().map_err(fault)?.into_async();
+                Socket::Dealer(attach(socket, link).map_err(fault)?, Box::new(events))
+            }
+        })
+    }
+
+    /// The next message. Dropped before its end, nothing was taken.
+    pub async fn recv(&mut self) -> Result<Multipart> {
+        receiving!(self, socket => socket.recv_multipart().await)
+    }
+
+    /// The next message, or what is next to tell about a peer of a DEALER. Dropped before its end,
+    /// nothing was taken.
+    pub async fn hear(&mut self) -> Result<Heard> {
+        let Socket::Dealer(socket, events) = self else {
+            return self.recv().await.map(Heard::Message);
+        };
+        loop {
+            tokio::select! {
+                // What a peer has said before it went counts.
+                biased;
+                message = socket.recv_multipart() => return message.map(Heard::Message),
+                event = events.recv() => match event?.kind {
+                    EventKind::HandshakeSucceeded => return Ok(Heard::Came),
+                    EventKind::Disconnected => return Ok(Heard::Gone),
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    /// Sends; waits while every peer is at its high-water mark. Dropped before its end, nothing
+    /// was sent.
+    pub async fn send(&mut self, parts: Vec<Message>) -> Result<()> {
+        let message = Multipart::from(parts);
+        sending!(self, socket => socket.send_multipart(message).await)
+    }
+
+    /// Sends if there is room.
+    pub fn try_send(&mut self, parts: Vec<Message>) -> Result<()> {
+        sending!(self, socket => socket.get_mut().try_send_multipart(parts))
+    }
+}
+
+fn open<K: kind::Kind>(context: &Context, link: &Link) -> Result<aio::Socket<K>> {
+    attach(build(context, link)?, link)
+}
+
+/// With its options.
+fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Socket<K>> {
+    let mut builder = context.builder::<K>();
+    let int = |value: i32| value.to_ne_bytes();
+    builder = builder.raw_option(LINGER, &int(LINGER_MS));
+    if let Some(hwm) = link.hwm.and_then(|hwm| i32::try_from(hwm).ok()) {
+        builder = builder.raw_option(RCVHWM, &int(hwm)).raw_option(SNDHWM, &int(hwm));
+    }
+    if let Some(bytes) = link.max_message_bytes.and_then(|bytes| i64::try_from(bytes).ok()) {
+        builder = builder.raw_option(MAXMSGSIZE, &bytes.to_ne_bytes());
+    }
+    if link.socket == SocketType::Router {
+        // A peer that has gone is an error, which the route sees.
+        builder = builder.raw_option(ROUTER_MANDATORY, &int(1));
+    }
+    if link.notify {
+        builder = builder.raw_option(ROUTER_NOTIFY, &int(COME_AND_GO));
+    }
+    if link.patient {
+        builder = builder.raw_option(XPUB_NODROP, &int(1));
+    }
+    let mut socket = builder.build()?;
+    for topic in &link.subscribe {
+        socket.set_raw_option(SUBSCRIBE, topic.as_bytes())?;
+    }
+    Ok(socket)
+}
+
+/// Bound and connected.
+fn attach<K: kind::Kind>(mut socket: tautline::Socket<K>, link: &Link) -> Result<aio::Socket<K>> {
+    for endpoint in &link.bind {
+        socket.bind(endpoint)?;
+    }
+    for endpoint in &link.connect {
+        socket.connect(endpoint)?;
+    }
+    Ok(socket.into_async())
+}

@@ -1,0 +1,21 @@
+//! `taut bridge`: routes between ZeroMQ sockets and NATS, until it is ended.
+
+use std::time::Duration;
+
+use tautline_bridge::{Config, Fault, Options};
+
+use crate::args::Bridge;
+use crate::failure::{Failure, Result};
+
+/// Until a signal comes.
+pub fn run(args: &Bridge) -> Result<()> {
+    let failure = |fault: Fault| Failure::failed(format!("{}, {fault}", args.config.display()));
+    if args.check {
+        let config = Config::load(&args.config).map_err(failure)?;
+        return crate::print(&format!("{}: {} routes\n", args.config.display(), config.routes()));
+    }
+    if args.stats == Some(Duration::ZERO) {
+        return Err(Failure::usage("--stats takes a time above 0"));
+    }
+    tautline_bridge::run(&Options { config: args.config.clone(), stats: args.stats }).map_err(failure)
+}

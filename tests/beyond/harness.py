@@ -1,0 +1,256 @@
+"""The parts of the suite: NATS servers, bridges, and a client of NATS to look with."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import nats
+import zmq
+
+SERVER, TAUT, WORK = sys.argv[1:4]
+
+
+def free_ports(number):
+    """Ports that nobody has at present."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Nats:
+    """One nats-server, or a cluster, with JetStream. They keep their ports and what they have stored when they are started again."""
+
+    def __init__(self, folder, number=1, settings=""):
+        self.folder, self.number, self.settings = folder, number, settings
+        ports = free_ports(3 * number)
+        self.ports, self.routes, self.http = ports[:number], ports[number : 2 * number], ports[2 * number :]
+        self.servers = [None] * number
+        os.makedirs(folder, exist_ok=True)
+        for at in range(number):
+            self.start(at)
+        for at in range(number):
+            self.wait(at)
+
+    def start(self, at):
+        config = f"{self.folder}/server-{at}.conf"
+        routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in self.routes)
+        cluster = "" if self.number == 1 else f"cluster {{ name: three, listen: 127.0.0.1:{self.routes[at]}, routes: [{routes}] }}\n"
+        with open(config, "w") as file:
+            file.write(
+                f"server_name: s{at}\nlisten: 127.0.0.1:{self.ports[at]}\nhttp: 127.0.0.1:{self.http[at]}\n"
+                f'jetstream {{ store_dir: "{self.folder}/store-{at}" }}\n{cluster}{self.settings}'
+            )
+        log = open(f"{self.folder}/server-{at}.log", "a")
+        self.servers[at] = subprocess.Popen([SERVER, "-c", config], stdout=log, stderr=log)
+        log.close()
+
+    def wait(self, at):
+        """Until it answers."""
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.http[at]}/healthz?js-server-only=true", timeout=5) as answer:
+                    if answer.status == 200:
+                        return
+            except OSError:
+                if self.servers[at].poll() is not None:
+                    raise RuntimeError(open(f"{self.folder}/server-{at}.log").read()[-2000:])
+                time.sleep(0.02)
+
+    def kill(self, at=0, number=signal.SIGKILL):
+        self.servers[at].send_signal(number)
+        self.servers[at].wait()
+
+    def again(self, at=0):
+        self.kill(at)
+        self.start(at)
+        self.wait(at)
+
+    def urls(self):
+        return [f"nats://127.0.0.1:{port}" for port in self.ports]
+
+    def get(self, path, at=0):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.http[at]}{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def bridges_subjects(self):
+        """What bridges subscribe to, but for answers."""
+        connections = self.get("/connz?subs=1")["connections"]
+        bridges = [one for one in connections if one.get("name") == "taut bridge"]
+        return sorted(name for one in bridges for name in one.get("subscriptions_list", []) if not name.startswith("_INBOX"))
+
+    def end(self):
+        for server in self.servers:
+            if server.poll() is None:
+                server.kill()
+                server.wait()
+
+
+class Client:
+    """A client of NATS, on a thread of its own, whose calls wait for their results."""
+
+    def __init__(self, urls, **options):
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+
+        async def quiet(_):
+            pass
+
+        self.nats = self.run(nats.connect(urls, max_reconnect_attempts=-1, reconnect_time_wait=0.1, error_cb=quiet, **options))
+        self.streams = self.nats.jetstream(timeout=10)
+
+    def run(self, work):
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(LIMIT)
+
+    def persist(self, make):
+        """The same, again and again: clusters change their leaders."""
+        while True:
+            try:
+                return self.run(make())
+            except Exception:
+                time.sleep(0.1)
+
+    def make(self, name, subjects, **settings):
+        return self.persist(lambda: self.streams.add_stream(name=name, subjects=subjects, **settings))
+
+    def stored(self, name):
+        """All messages of a stream: subject, headers, payload."""
+
+        async def read():
+            info = await self.streams.stream_info(name)
+            messages, state = [], info.state
+            if state.messages == 0:
+                return messages
+            subscription = await self.streams.subscribe(subject=">", stream=name, ordered_consumer=True)
+            while len(messages) < state.messages:
+                message = await subscription.next_msg(timeout=10)
+                messages.append((message.subject, message.headers or {}, message.data))
+            await subscription.unsubscribe()
+            return messages
+
+        return self.persist(read)
+
+    def count(self, name):
+        return self.persist(lambda: self.streams.stream_info(name)).state.messages
+
+    def leader(self, name):
+        info = self.persist(lambda: self.streams.stream_info(name))
+        return int(info.cluster.leader[1:]) if info.cluster and info.cluster.leader else None
+
+    def end(self):
+        with contextlib.suppress(Exception):
+            asyncio.run_coroutine_threadsafe(self.nats.close(), self.loop).result(5)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class Bridge:
+    """`taut bridge` with a file, and its numbers as it shows them."""
+
+    def __init__(self, config, wait=True):
+        self.config, self.said, self.numbers, self.changed = config, [], {}, threading.Condition()
+        self.start(wait)
+
+    def start(self, wait=True):
+        self.process = subprocess.Popen([TAUT, "bridge", self.config, "--stats", "20ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with self.changed:
+            self.said.clear()
+        for read, stream in [(self.read, self.process.stdout), (self.hear, self.process.stderr)]:
+            threading.Thread(target=read, args=(stream,), daemon=True).start()
+        if wait:
+            self.until(lambda: any("routes are at work" in line for line in self.said), "start")
+
+    def read(self, stream):
+        for line in stream:
+            numbers = json.loads(line)
+            with self.changed:
+                self.numbers[numbers["route"]] = numbers
+                self.changed.notify_all()
+
+    def hear(self, stream):
+        for line in stream:
+            with self.changed:
+                self.said.append(line.rstrip())
+                self.changed.notify_all()
+
+    def until(self, is_so, what="that"):
+        with self.changed:
+            if not self.changed.wait_for(is_so, LIMIT):
+                raise TimeoutError(f"waited for {what}: {self.numbers} {self.said}")
+
+    def reaches(self, route, **least):
+        """Waits until the numbers of a route are at least these."""
+        self.until(lambda: all(self.numbers.get(route, {}).get(name, -1) >= value for name, value in least.items()), f"{route} {least}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def again(self):
+        self.kill()
+        self.start()
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        return self.process.returncode
+
+
+# Seconds; against hangs only.
+LIMIT = int(os.environ.get("LIMIT", 240))
+
+
+class Case:
+    """What one case has made, and ends again."""
+
+    def __init__(self, name):
+        self.folder = f"{WORK}/{name}"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        self.made = []
+
+    def keep(self, thing):
+        self.made.append(thing)
+        return thing
+
+    def nats(self, number=1, settings="", **options):
+        server = self.keep(Nats(f"{self.folder}/nats", number, settings))
+        return server, self.keep(Client(server.urls(), **options))
+
+    def write(self, text, name="bridge.toml"):
+        path = f"{self.folder}/{name}"
+        with open(f"{path}.new", "w") as file:
+            file.write(text)
+        os.replace(f"{path}.new", path)
+        return path
+
+    def bridge(self, text, wait=True):
+        return self.keep(Bridge(self.write(text), wait))
+
+    def endpoint(self):
+        return f"tcp://127.0.0.1:{free_ports(1)[0]}"
+
+    def end(self):
+        for thing in reversed(self.made):
+            # Sockets have no `end`, and refuse to be asked for it.
+            (thing.close if isinstance(thing, zmq.Socket) else thing.end)()
+
+
+def config(server, *routes):
+    """The text of a file for a bridge."""
+    servers = ", ".join(f'"{url}"' for url in server.urls())
+    return f"[nats]\nservers = [{servers}]\n" + "".join(f"\n[[routes]]\n{route.strip()}\n" for route in routes)

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# `taut bridge` between unmodified pyzmq programs and real NATS servers, alone and a cluster of three: what it forwards, what it keeps when
+# one of them is killed with SIGKILL, and what it says of a file that is wrong. docs/beyond.md has the promises.
+#
+#   tests/beyond/run.sh                 the short form: a handful of kills of each kind
+#   tests/beyond/run.sh --long          200 kills of each kind; KILLS=50 as many
+#   tests/beyond/run.sh [--long] WORD   only the cases with WORD in their names
+#
+# Ends with a table promise | killed | kills | sent | lost | doubled, and `beyond: N passed, N failed, N skipped`. Where no nats-server can be
+# had, everything is skipped.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+
+kills=${KILLS:-5} words=()
+for argument in "$@"; do
+    case $argument in
+        --long) kills=${KILLS:-200} ;;
+        *) words+=("$argument") ;;
+    esac
+done
+"$root/scripts/need.sh" cargo:cargo cc:gcc python3:python3 py=ensurepip:python3-venv
+if ! server=$("$here/nats-server.sh"); then
+    echo "beyond: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+. "$root/tests/interop/venv.sh"
+client=$target/beyond/nats-py-2.16.0
+if [[ ! -e $client/.complete ]]; then
+    "$venv/bin/pip" --quiet --disable-pip-version-check install --no-deps --target "$client" nats-py==2.16.0
+    touch "$client/.complete"
+fi
+(cd "$root" && cargo build -p tautline-cli --features bridge)
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$client
+exec "$venv/bin/python" "$here/main.py" "$server" "$target/debug/taut" "$target/beyond/work" "$kills" ${words[@]+"${words[@]}"}
