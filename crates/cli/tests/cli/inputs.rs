@@ -27,7 +27,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
             (&["rep", ":5555", "--echo", "x"], &["--echo answers what comes"]),
             (&["pull", ":5555", "--subscribe", "a"], &["PULL sockets do not subscribe"]),
             (&["req", ":5555", "--echo"], &["REQ sockets do not answer"]),
-            (&["ping", "ws://localhost:1"], &["ping knows tcp and ipc"]),
+            (&["ping", "ws://localhost:1"], &["ping knows tcp, tls+tcp and ipc"]),
             (&["push", "udp://127.0.0.1:5555", "x"], &["do not go with the transport"]),
         ] {
             let ended = run(args);
