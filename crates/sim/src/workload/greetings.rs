@@ -97,6 +97,8 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     while !is_done(&heard) || quiet == 0 {
         match hear_in_time(&mut server, types.0 == SocketType::Router) {
             Ok((peer, parts)) => {
+                // Something may follow, until nothing has for a while.
+                quiet = 0;
                 say(|| format!("heard {} bytes of {peer:?}", parts.concat().len()));
                 heard.entry(peer).or_default().take(kind, &parts, notify);
             }
