@@ -21,11 +21,12 @@ BEGUN, LONGEST = 16 * KIB, 80 * KIB
 JUNK = bytes(MIB)
 
 
-def over_tls(name, **settings):
-    """Registers an attack for each transport."""
+def over_tls(name, schemes=tuple(SCHEMES), **settings):
+    """Registers an attack for each of these transports."""
 
     def register(attack):
-        for scheme, bind in SCHEMES.items():
+        for scheme in schemes:
+            bind = SCHEMES[scheme]
             options = CREDENTIALS + settings.get("options", [])
             also = {**settings, "type": "PULL", "mode": "receive", "bind": bind, "options": options, "needs": tls.there}
             case(f"{name}, {scheme}", **also)(attack)
@@ -105,7 +106,8 @@ def updates(attack):
     update_keys(attack, answer=False)
 
 
-@over_tls("a new handshake within TLS 1.2, again and again", memory=MIB)
+# tls+tcp speaks TLS 1.3 alone.
+@over_tls("a new handshake within TLS 1.2, again and again", schemes=["wss"], memory=MIB)
 def renegotiation(attack):
     for _ in attack.times(100):
         stream = attack.connect()
