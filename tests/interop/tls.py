@@ -16,7 +16,7 @@ import zmq
 from bad_peers import ENDED
 from cases import Skip
 from sides import Ours, Theirs, wait_for_event
-from wss import HOSTNAME, TRUST_PEM, authority, certify
+from wss import HOSTNAME, TRUST_PEM, authority, certify, trade
 
 ANY = "tls+tcp://127.0.0.1:*"
 
@@ -64,18 +64,7 @@ def itself(library):
     for peer in (server, client):
         peer.set(zmq.HEARTBEAT_IVL, 20)
     client.connect(server.bind(ANY))
-    for size in (0, 1, 255, 256, 16_384, 70_000, 1 << 20):
-        body = os.urandom(size)
-        client.send(b"a", body)
-        assert server.recv() == [b"a", body]
-        server.send(body, b"b")
-        assert client.recv() == [body, b"b"]
-    for number in range(5_000):
-        client.send(b"%d" % number)
-    for number in range(5_000):
-        assert server.recv() == [b"%d" % number]
-    client.close()
-    server.close()
+    trade(client, server)
     ours.term()
 
 

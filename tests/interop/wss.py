@@ -51,6 +51,22 @@ def certify(side_socket, ca, name):
     side_socket.set(KEY_PEM, certificate.private_key_pem.bytes())
 
 
+def trade(client, server):
+    """Messages of all sizes in both directions, at the edges of frames and records, then many; and an end."""
+    for size in (0, 1, 125, 126, 255, 256, 16_384, 70_000, 1 << 20):
+        body = os.urandom(size)
+        client.send(b"a", body)
+        assert server.recv() == [b"a", body]
+        server.send(body, b"b")
+        assert client.recv() == [body, b"b"]
+    for number in range(5_000):
+        client.send(b"%d" % number)
+    for number in range(5_000):
+        assert server.recv() == [b"%d" % number]
+    client.close()
+    server.close()
+
+
 def need(library):
     if Ours(library).lib.zmq_has(b"WSS") != 1:
         raise Skip("the library was built without wss")
@@ -69,18 +85,7 @@ def exchange(library, other, ours_serves):
         peer.set(zmq.HEARTBEAT_IVL, 20)
         peer.set(zmq.HEARTBEAT_TIMEOUT, 5000)
     client.connect(server.bind(ANY))
-    for size in (0, 1, 125, 126, 16_384, 70_000, 1 << 20):
-        body = os.urandom(size)
-        client.send(b"a", body)
-        assert server.recv() == [b"a", body]
-        server.send(body, b"b")
-        assert client.recv() == [body, b"b"]
-    for number in range(5_000):
-        client.send(b"%d" % number)
-    for number in range(5_000):
-        assert server.recv() == [b"%d" % number]
-    client.close()
-    server.close()
+    trade(client, server)
     for side in sides:
         side.term()
 

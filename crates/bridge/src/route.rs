@@ -4,6 +4,7 @@ mod deliver;
 mod publish;
 mod replay;
 mod stored;
+mod stream;
 mod worked;
 
 use std::fmt::Display;

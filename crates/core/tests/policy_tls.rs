@@ -5,11 +5,9 @@
 
 mod common;
 
-use common::{bind, recv, set, test};
+use common::{bind, policy, recv, set, test};
 use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::path::Path;
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 use tautline_testkit::certificates as with;
@@ -27,14 +25,11 @@ const HANDSHAKE_SUCCEEDED: u16 = 0x1000;
 const FAILED_PROTOCOL: u16 = 0x2000;
 
 /// A folder with policies and certificates.
-struct Folder(PathBuf);
+struct Folder(policy::Folder);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("tautline-tls-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).unwrap();
-        let folder = Folder(folder);
+        let folder = policy::Folder::new(&format!("tls-{name}"));
         for (name, text) in [
             ("server.pem", with::SERVER),
             ("server-key.pem", with::SERVER_KEY),
@@ -45,20 +40,15 @@ impl Folder {
         ] {
             folder.file(name, text);
         }
-        folder
+        Folder(folder)
     }
 
-    /// Writes a file at once. Its time differs from that of the one before.
+    fn path(&self) -> &Path {
+        &self.0.0
+    }
+
     fn file(&self, name: &str, text: &str) -> String {
-        let (path, new) = (self.0.join(name), self.0.join(".new"));
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let before = fs::metadata(&path).and_then(|found| found.modified()).ok();
-        let mut file = fs::File::create(&new).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        let later = before.map_or_else(SystemTime::now, |before| before + Duration::from_secs(1));
-        file.set_modified(later).unwrap();
-        fs::rename(&new, &path).unwrap();
-        path.to_str().unwrap().to_owned()
+        self.0.file(name, text)
     }
 
     /// A policy that wraps all: a server's, whose clients have to show certificates.
@@ -77,19 +67,13 @@ impl Folder {
 
     /// A context beside the test's, under a policy of its own.
     fn under(&self, name: &str, call: &str, wrap: &str) -> Context {
-        let wrap = wrap.replace("DIR", self.0.to_str().unwrap());
+        let wrap = wrap.replace("DIR", self.path().to_str().unwrap());
         let rule = format!("[[rules]]\ncall = \"{call}\"\naction = \"wrap\"\nwrap = \"x\"\n");
         let policy =
             self.file(&format!("{name}.toml"), &format!("[wraps.x]\nprotocol = \"tls\"\n{wrap}{rule}"));
         let context = Context::new();
         context.set_policy(&policy).unwrap();
         context
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -126,7 +110,7 @@ fn programs_that_know_nothing_of_it_speak_tls() {
     test("programs_that_know_nothing_of_it_speak_tls", |context| {
         let folder = Folder::new("wrap");
         let (ours, theirs) = (folder.server(), folder.client());
-        let ipc = format!("ipc://{}/socket", folder.0.display());
+        let ipc = format!("ipc://{}/socket", folder.path().display());
         for at in ["tcp://127.0.0.1:*", "ws://127.0.0.1:*/path", &ipc] {
             let mut server = socket(&ours, SocketType::Rep);
             let endpoint = bind(&mut server, at);
@@ -223,7 +207,7 @@ fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
         assert_eq!(recv(&mut server), b"by now");
         alice.send(b"as before", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"as before");
-        fs::remove_file(folder.0.join("clients/ca.pem")).unwrap();
+        fs::remove_file(folder.path().join("clients/ca.pem")).unwrap();
         until(&mut events, DISCONNECTED);
         until(&mut events, FAILED_PROTOCOL);
         mallory.send(b"still there", Flags::NONE).unwrap();
@@ -272,7 +256,7 @@ fn what_cannot_be_wrapped_is_refused() {
         let client = folder.under("half", "bind", "trust = \"DIR/ca.pem\"\n");
         assert_eq!(socket(&client, SocketType::Pull).bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
         let nothing = folder.under("nothing", "connect", "trust = \"DIR/empty\"\n");
-        fs::create_dir(folder.0.join("empty")).unwrap();
+        fs::create_dir(folder.path().join("empty")).unwrap();
         assert_eq!(socket(&nothing, SocketType::Push).connect("tcp://127.0.0.1:9"), Err(Error::Invalid));
         // Without a host there is no name to prove.
         let nameless = folder.under("nameless", "connect", "trust = \"DIR/ca.pem\"\n");

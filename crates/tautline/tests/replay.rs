@@ -344,6 +344,20 @@ fn a_subscriber_that_is_too_slow_gets_everything_from_the_ring() {
 }
 
 #[test]
+fn a_ring_is_served_at_several_endpoints() {
+    within("a_ring_is_served_at_several_endpoints", || {
+        let context = Context::new();
+        let (mut publisher, live, ring) = publisher(&context, 10);
+        let other = publisher.serve(ANY).unwrap();
+        publisher.send("t", "kept").unwrap();
+        for ring in [ring, other] {
+            let mut late = subscriber(&context, Start::Oldest, &live, &ring);
+            assert_eq!(next(&mut late).number, 0);
+        }
+    });
+}
+
+#[test]
 fn dropping_a_publisher_ends_its_thread_and_frees_its_endpoints() {
     within("dropping_a_publisher_ends_its_thread_and_frees_its_endpoints", || {
         let context = Context::new();

@@ -9,16 +9,13 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::pull::{self, OrderedConfig};
 use async_nats::jetstream::consumer::{Consumer, DeliverPolicy};
 use bytes::Bytes;
-use futures_util::StreamExt;
 use tautline::{Error, Multipart};
 
-use super::{Course, as_parts, incoming};
+use super::{Course, as_parts, incoming, stream};
 use crate::config::{Job, Start};
 use crate::stop::Stop;
 use crate::zmq::Socket;
 
-/// Before the consumer is asked for again.
-const AGAIN: Duration = Duration::from_millis(200);
 /// Before a subscriber that has no room is tried again.
 const ROOM: Duration = Duration::from_millis(1);
 
@@ -82,36 +79,19 @@ fn note(prefixes: &mut HashSet<Vec<u8>>, wish: &Multipart) {
     }
 }
 
-/// The next message and its number; `None` if there was trouble, which has been waited out.
-/// Dropped before its end, nothing was taken.
+/// The next message and its number; `None` if there is none just now.
 async fn next(
     course: &Course,
     messages: &mut Option<pull::Ordered>,
     last: u64,
 ) -> Option<(u64, async_nats::Message)> {
-    let Some(open) = messages else {
-        match consume(course, last).await {
-            Ok(stream) => *messages = Some(stream),
-            Err(error) => {
-                course.complain(error);
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
+    let message = stream::next(course, messages, consume(course, last)).await?;
+    let Ok(number) = message.info().map(|info| info.stream_sequence) else {
+        // It is asked for again.
+        *messages = None;
         return None;
     };
-    match open.next().await {
-        Some(Ok(message)) => {
-            if let Ok(number) = message.info().map(|info| info.stream_sequence) {
-                course.is_well();
-                return (number > last).then_some((number, message.message));
-            }
-        }
-        Some(Err(error)) => course.complain(error),
-        None => {}
-    }
-    *messages = None;
-    tokio::time::sleep(AGAIN).await;
-    None
+    (number > last).then_some((number, message.message))
 }
 
 async fn consume(course: &Course, last: u64) -> Result<pull::Ordered, async_nats::Error> {

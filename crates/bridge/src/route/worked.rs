@@ -14,16 +14,13 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::{self, AckKind};
-use futures_util::StreamExt;
 use tautline::Message;
 
-use super::{Course, as_parts, incoming};
+use super::{Course, as_parts, incoming, stream};
 use crate::config::Job;
 use crate::stop::Stop;
 use crate::zmq::{Heard, Socket};
 
-/// Before the consumer is asked for again.
-const AGAIN: Duration = Duration::from_millis(200);
 /// How often the server shows that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a request for messages stands.
@@ -95,7 +92,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
                 Ok(heard) => crew.hear(heard).await,
                 Err(error) => if !course.goes_on(&error) { return },
             },
-            message = next(course, &mut messages), if wanted => queue.extend(message),
+            message = stream::next(course, &mut messages, consume(course)), if wanted => queue.extend(message),
             _ = progress.tick() => for message in &queue {
                 // It waits for a worker, which does not count as time for the answer.
                 let _ = message.ack_with(AckKind::Progress).await;
@@ -104,31 +101,6 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
     }
     give_back(course, &mut queue).await;
     let _ = course.nats.client.flush().await;
-}
-
-/// The next message of the stream; `None` if there was trouble, which has been waited out. Dropped
-/// before its end, nothing was taken.
-async fn next(course: &Course, messages: &mut Option<pull::Stream>) -> Option<jetstream::Message> {
-    let Some(open) = messages else {
-        match consume(course).await {
-            Ok(stream) => *messages = Some(stream),
-            Err(error) => {
-                course.complain(error);
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
-        return None;
-    };
-    match open.next().await {
-        Some(Ok(message)) => {
-            course.is_well();
-            return Some(message);
-        }
-        Some(Err(error)) => course.complain(error),
-        None => {}
-    }
-    *messages = None;
-    None
 }
 
 async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {

@@ -1,6 +1,8 @@
 //! The thread that answers those that ask for messages of the ring.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +19,9 @@ const MOST: usize = 1024;
 const TURN: usize = 64;
 /// Time between two tries to send to peers that have no room: a ROUTER is not told when one has.
 const RETRY: Duration = Duration::from_millis(5);
+
+/// How many there were: each has a name of its own.
+static SERVERS: AtomicU64 = AtomicU64::new(0);
 
 /// The thread, until it is dropped.
 #[derive(Debug)]
@@ -49,8 +54,7 @@ impl Server {
         epoch: [u8; 8],
     ) -> Result<Self> {
         let mut ends = [Pair::new(context)?, Pair::new(context)?];
-        // A name of its own for each pair: the address of what lives as long as both.
-        let name = format!("inproc://tautline-replay-{:p}-{}", Arc::as_ptr(&ring), u64::from_ne_bytes(epoch));
+        let name = format!("inproc://tautline-replay-{}", SERVERS.fetch_add(1, Relaxed));
         ends[0].bind(&name)?;
         ends[1].connect(&name)?;
         let [stop, stopped] = ends;

@@ -75,9 +75,9 @@ pub struct Statistics {
     pub lost: u64,
     /// Times that the publisher began anew.
     pub restarts: u64,
-    /// Requests to the ring, and those of them that were not answered in time.
+    /// Requests to the ring.
     pub requests: u64,
-    /// See `requests`.
+    /// Requests that were not answered in time.
     pub unanswered: u64,
     /// Messages that were not of three parts, the second one of 8 bytes. They were skipped.
     pub malformed: u64,
