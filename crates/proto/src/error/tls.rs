@@ -90,6 +90,8 @@ impl fmt::Display for TlsFault {
             Self::Refused(45) => "the peer refuses our certificate: it has expired",
             Self::Refused(48) => "the peer refuses our certificate: it does not trust it",
             Self::Refused(116) => "the peer refuses us: it wants a certificate",
+            // What an authority has signed that has the name of a trusted one, and another key.
+            Self::Refused(51) => "the peer refuses our certificate or key: a signature does not verify",
             Self::Refused(42..=44 | 46) => "the peer refuses our certificate",
             Self::Refused(70) => "the peer refuses our version of TLS",
             Self::Refused(alert) => return write!(f, "the peer refuses our TLS by its alert {alert}"),
