@@ -21,6 +21,7 @@ const TURN: usize = 64;
 const RETRY: Duration = Duration::from_millis(5);
 
 /// How many there were: each has a name of its own.
+// Relaxed: number: only that it differs.
 static SERVERS: AtomicU64 = AtomicU64::new(0);
 
 /// The thread, until it is dropped.
