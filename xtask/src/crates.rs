@@ -13,9 +13,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/io", &["tautline-mem"]),
     ("crates/observe", &[]),
     ("crates/policy", &[]),
+    ("crates/names", &["tautline-policy"]),
     (
         "crates/core",
-        &["tautline-proto", "tautline-io", "tautline-mem", "tautline-observe", "tautline-policy"],
+        &[
+            "tautline-proto",
+            "tautline-io",
+            "tautline-mem",
+            "tautline-observe",
+            "tautline-policy",
+            "tautline-names",
+        ],
     ),
     ("crates/libzmq", &["tautline-core", "tautline-io", "tautline-proto"]),
     ("crates/tautline", &["tautline-core"]),
