@@ -348,7 +348,8 @@ impl Socket {
             std::mem::take(&mut self.endpoints).into_iter().partition(is_named);
         self.endpoints = staying;
         // A bound inproc name hides the pipes that were connected to it.
-        if let Some(bound) = ending.iter().position(|entry| matches!(entry.what, What::InprocBound)) {
+        let hides = |entry: &Entry| matches!(entry.what, What::InprocBound) && *entry.given == *endpoint;
+        if let Some(bound) = ending.iter().position(hides) {
             let bound = ending.swap_remove(bound);
             self.endpoints.append(&mut ending);
             ending.push(bound);
