@@ -12,6 +12,7 @@
 //! something else. The lock of a directory is a leaf.
 
 use std::collections::HashMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::{Condvar, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -287,7 +288,8 @@ impl Directory {
         let _own = OwnThread::new();
         while let Some((names, due)) = self.next(resolver) {
             for name in due {
-                let answer = RESOLVERS[resolver].resolve(&names, &name);
+                let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
+                let answer = panic::catch_unwind(ask).unwrap_or_else(|_| Err("it has panicked".to_owned()));
                 self.note(resolver, &name, answer);
             }
         }

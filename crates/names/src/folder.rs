@@ -10,6 +10,7 @@
 //! lock back when the program dies, however it dies. So an entry without a lock is that of a dead
 //! program: whoever reads the folder removes it. An entry of another host has no lock.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
@@ -39,6 +40,13 @@ pub struct LocalEntry {
     pub id: String,
     /// Where other hosts reach it; nowhere, perhaps.
     pub remote: Vec<String>,
+}
+
+impl LocalEntry {
+    /// An entry.
+    pub fn new(name: impl Into<String>, id: impl Into<String>, remote: Vec<String>) -> Self {
+        LocalEntry { name: name.into(), id: id.into(), remote }
+    }
 }
 
 /// A socket's entry in the folder. It goes with this value.
@@ -141,6 +149,18 @@ impl Resolver for InFolder {
 pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
     let of = |name: String, found: Found| LocalEntry { name, id: found.id, remote: found.remote };
     Ok(all(folder)?.into_iter().filter(|(_, f)| f.host.is_none()).map(|(name, f)| of(name, f)).collect())
+}
+
+/// The names in the file and in its folder.
+///
+/// # Errors
+/// The system's.
+pub fn known_names(names: &Names) -> io::Result<BTreeSet<String>> {
+    let mut known: BTreeSet<String> = names.names.iter().map(|(name, _)| name.clone()).collect();
+    if let Some(folder) = &names.folder {
+        known.extend(all(folder)?.into_iter().map(|(name, _)| name));
+    }
+    Ok(known)
 }
 
 /// All entries of other hosts: the host, and what is bound there.
