@@ -15,7 +15,7 @@ pub struct Endpoint {
     pub address: String,
 }
 
-const TRANSPORTS: [&str; 8] = ["tcp", "ipc", "inproc", "ws", "wss", "tls+tcp", "udp", "vsock"];
+const TRANSPORTS: [&str; 9] = ["name", "tcp", "ipc", "inproc", "ws", "wss", "tls+tcp", "udp", "vsock"];
 
 /// Whether an argument can only be an endpoint: it has a transport, perhaps behind `@` or `>`.
 pub fn has_transport(text: &str) -> bool {

@@ -30,7 +30,6 @@ mod audit;
 mod bench;
 #[cfg_attr(not(feature = "bridge"), path = "no_bridge.rs")]
 mod bridge;
-mod names;
 mod commands;
 mod config;
 mod endpoint;
@@ -40,6 +39,7 @@ mod format;
 mod generate;
 mod keygen;
 mod look;
+mod names;
 mod observe;
 mod outlook;
 mod ping;
