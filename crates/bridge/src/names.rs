@@ -195,8 +195,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes away what was not renewed for a lease, if NATS is there to say so: what cannot be heard
-    /// may well have been said.
+    /// Takes away what was not renewed for a lease, if NATS is there to say so: what cannot be
+    /// heard may well have been said.
     async fn expire(&mut self, store: &Store) -> Result<(), String> {
         let lease = self.bucket.lease;
         let over = self.remote.iter().filter(|(_, remote)| remote.renewed.elapsed() > lease);
