@@ -206,8 +206,8 @@ fn a_shared_socket_has_names_too() {
     test("a_shared_socket_has_names_too", |context| {
         let place = Place::with_folder("shared");
         context.set_names(&place.file()).unwrap();
-        let server = SharedSocket::new(socket(context, SocketType::Server));
-        let client = SharedSocket::new(socket(context, SocketType::Client));
+        let server = SharedSocket::new(socket(context, SocketType::Server)).unwrap();
+        let client = SharedSocket::new(socket(context, SocketType::Client)).unwrap();
         server.bind("name://orders").unwrap();
         client.with(|client| client.connect("name://orders")).unwrap();
         client.send(b"1", Flags::NONE).unwrap();

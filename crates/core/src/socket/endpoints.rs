@@ -504,7 +504,7 @@ impl Socket {
 
 /// Whether this was connected and not disconnected.
 pub(super) fn has_connected(socket: &Socket, endpoint: &str) -> bool {
-    socket.endpoints.iter().any(|entry| *entry.given == *endpoint)
+    socket.endpoints.iter().any(|entry| entry.is(endpoint, false))
 }
 
 /// What the policy says of a call. If that is no, an event tells which rule does: of a connect,
