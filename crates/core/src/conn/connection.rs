@@ -365,10 +365,12 @@ impl Connection {
                 return None;
             }
         };
-        if self.has_more(flushed?, session) {
-            return self.try_flush();
+        let flushed = flushed?;
+        if self.has_more(flushed, session) {
+            // The message has gone, whatever becomes of a PING or PONG behind it.
+            self.pump_now();
         }
-        flushed
+        Some(flushed)
     }
 
     /// After the pump was unlocked: has a control frame come meanwhile? Reports a lost stream.
@@ -448,6 +450,12 @@ impl Connection {
     /// Whether a thread is writing just now.
     pub(crate) fn is_being_written(&self) -> bool {
         try_lock(&self.pump).is_err()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn while_written<T>(&self, f: impl FnOnce() -> T) -> T {
+        let _pump = lock(&self.pump);
+        f()
     }
 
     /// Grows with every write that the kernel has taken.
