@@ -8,7 +8,8 @@ use std::time::Duration;
 use tautline_core::{Error, SocketType};
 
 use super::peer::{
-    HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE,
+    HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, MANDATORY, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO,
+    SUBSCRIBE,
 };
 use super::traffic::Ledger;
 use super::{Countdown, Stage, fork, join, spawn};
@@ -199,9 +200,11 @@ pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
         let most = kind.count_many(rng);
         // One after the other, or in turns; the last ones are refused for long.
         let mut refused = [0, 0];
-        while refused.iter().zip(sent.iter().zip(before)).any(|(refused, (sent, before))| {
-            *refused < 5 && sent - before < most
-        }) {
+        while refused
+            .iter()
+            .zip(sent.iter().zip(before))
+            .any(|(refused, (sent, before))| *refused < 5 && sent - before < most)
+        {
             let own = rng.below(2) as usize;
             if refused[own] >= 5 || sent[own] - before[own] >= most {
                 continue;
