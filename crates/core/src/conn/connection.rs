@@ -452,12 +452,6 @@ impl Connection {
         try_lock(&self.pump).is_err()
     }
 
-    #[cfg(test)]
-    pub(crate) fn while_written<T>(&self, f: impl FnOnce() -> T) -> T {
-        let _pump = lock(&self.pump);
-        f()
-    }
-
     /// Grows with every write that the kernel has taken.
     pub(crate) fn writes(&self) -> u32 {
         lock(&self.pump).taken.writes
