@@ -365,10 +365,12 @@ impl Connection {
                 return None;
             }
         };
-        if self.has_more(flushed?, session) {
-            return self.try_flush();
+        let flushed = flushed?;
+        if self.has_more(flushed, session) {
+            // The message has gone, whatever becomes of a PING or PONG behind it.
+            self.pump_now();
         }
-        flushed
+        Some(flushed)
     }
 
     /// After the pump was unlocked: has a control frame come meanwhile? Reports a lost stream.

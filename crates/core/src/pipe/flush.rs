@@ -8,7 +8,7 @@ use crate::conn::{Connection, Flushed};
 use crate::error::NoMemory;
 use crate::queue::FrameWriter;
 use crate::sync::Arc;
-use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest, is_full_write};
+use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest, framed, is_full_write};
 use crate::timing::{HABIT, crowd};
 use tautline_io::clock;
 
@@ -54,8 +54,14 @@ impl Outgoing {
         if (pending || unrested) && !connection.swept.is_set() {
             let start = clock::ticks();
             let flushed = write_out(connection, &mut self.store, self.lean);
-            if flushed == Some(Flushed::Blocked) {
-                connection.want_write();
+            match flushed {
+                Some(Flushed::Blocked) => {
+                    connection.want_write();
+                }
+                // The thread that is writing may not have seen the end of a corked batch, which
+                // nothing else looks after.
+                None if pending => connection.watch_residual(),
+                _ => {}
             }
             if pending {
                 learn(&mut self.flush, start, clock::ticks(), flushed);
@@ -247,7 +253,7 @@ impl Outgoing {
         queued?;
         if flushed == Some(Flushed::Drained) {
             writer.count_beside();
-            writer.add_aside((1, body.len() as u64));
+            writer.add_aside((1, framed(body.len())));
         }
         if patient && flushed == Some(Flushed::Blocked) {
             self.pacer.set_stuck(connection.writes());

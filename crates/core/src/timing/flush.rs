@@ -42,7 +42,7 @@ pub(crate) fn is_full_write(pending: u64, len: usize) -> bool {
 }
 
 /// Bytes on the wire of a message of one part.
-fn framed(len: usize) -> u64 {
+pub(crate) fn framed(len: usize) -> u64 {
     len as u64 + if len > 255 { 9 } else { 2 }
 }
 

@@ -120,6 +120,9 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
         world::progress();
         std::thread::sleep(Duration::from_micros(rng.spread(1, 100_000)));
     }
+    if !publishes {
+        assert_eq!(sender.statistic(0), sent.into(), "what the sender has counted");
+    }
     busy.is_last();
     join(handles);
     ledgers.iter().for_each(|ledger| ledger.settle(&[(0, sent)]));

@@ -16,6 +16,7 @@ use super::envelopes::envelopes;
 use super::greetings::greetings;
 use super::guarded::{guarded, idle};
 use super::hostile::{flood, liars, silence};
+use super::last_words::{answers, batches, crossed, joiners};
 use super::multicast::multicast;
 use super::numbered::numbered;
 use super::peer::{IMMEDIATE, LINGER, MANDATORY, Peer, ROUTING_ID, SNDHWM, SNDTIMEO, SUBSCRIBE};
@@ -34,7 +35,7 @@ pub(super) const XPUB_NODROP: i32 = 69;
 
 type Program = fn(&mut Stage, &mut Rng);
 
-pub(super) const ALL: [(&str, Program); 49] = [
+pub(super) const ALL: [(&str, Program); 53] = [
     ("pipeline", pipeline),
     ("pair", pair),
     ("request", request),
@@ -84,6 +85,10 @@ pub(super) const ALL: [(&str, Program); 49] = [
     ("sealed", sealed),
     ("multicast", multicast),
     ("heirs", heirs),
+    ("answers", answers),
+    ("joiners", joiners),
+    ("crossed", crossed),
+    ("batches", batches),
 ];
 
 /// For how long a receiver waits that does not know whether a message was lost.

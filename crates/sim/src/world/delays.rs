@@ -81,7 +81,7 @@ impl Delays {
 #[inline]
 pub(super) fn at_point(place: &'static Location<'static>) {
     if ARE_DELAYS.load(Relaxed) {
-        let key = std::ptr::from_ref(place).addr();
+        let key = key(place);
         PLACE.set(key);
         stand_at(key, || place.to_string());
     }
@@ -90,7 +90,7 @@ pub(super) fn at_point(place: &'static Location<'static>) {
 /// The calling thread is about to do a system call.
 pub(super) fn at_call(name: &'static str) {
     if ARE_DELAYS.load(Relaxed) {
-        stand_at(PLACE.get() ^ name.as_ptr().addr().rotate_left(20), || format!("a call: {name}"));
+        stand_at(PLACE.get() ^ hash(name.as_bytes()).rotate_left(20), || format!("a call: {name}"));
     }
 }
 
@@ -111,8 +111,22 @@ pub(crate) fn linger(place: &'static Location<'static>) {
 /// The calling thread keeps a store back, and has loaded something at `place`. Whether it has stood
 /// there.
 fn while_late(place: &'static Location<'static>) -> bool {
-    let key = std::ptr::from_ref(place).addr().rotate_left(32);
+    let key = key(place).rotate_left(32);
     ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))
+}
+
+/// What a place is told apart by: the same in each build, as long as its line is.
+fn key(place: &Location<'_>) -> usize {
+    let file = place.file().as_bytes();
+    // Before the ending.
+    let end = file.len().saturating_sub(3);
+    hash(&file[end.saturating_sub(12)..end]) ^ (place.line() as usize) << 40
+}
+
+fn hash(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: usize, byte| {
+        (hash ^ usize::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 fn stand_at(key: usize, text: impl FnOnce() -> String) -> bool {

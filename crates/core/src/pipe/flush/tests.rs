@@ -57,3 +57,22 @@ fn what_comes_after_a_sleep_without_a_session_does_not_stay_behind() {
     pipe.send(&mut Part::copied(b"after it", false)).unwrap();
     assert!(!connection.has_pending() || connection.watched.is_set());
 }
+
+/// A flush that finds another thread writing leaves to the watch what that one may not have seen.
+#[test]
+fn what_a_flush_leaves_to_a_thread_that_writes_does_not_stay_behind() {
+    let (new, _peer) = open_pipe(&Arc::<Asked>::default(), None, |_| ());
+    let connection = new.connection.clone();
+    let mut pipe = Pipe::wire(new);
+    // As in a corked batch.
+    pipe.outgoing.flush.ask_after(8);
+    pipe.send(&mut Part::copied(b"behind a PONG", false)).unwrap();
+    assert!(connection.has_pending() && !connection.watched.is_set());
+    // What is called meanwhile finds the pump locked, as by another thread.
+    let written = connection.write_through(0, b"another", None, || {
+        pipe.outgoing.flush(&pipe.link);
+        true
+    });
+    assert_eq!(written, None);
+    assert!(connection.has_pending() && connection.watched.is_set());
+}

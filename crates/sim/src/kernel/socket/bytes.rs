@@ -172,6 +172,10 @@ impl Kernel {
         }
         let socket = self.must(id);
         let bytes: VecDeque<u8> = socket.outbox.drain(..n).collect();
+        if socket.outbox.is_empty() {
+            // What is held is counted.
+            socket.outbox.shrink_to(4096);
+        }
         let rest = socket.outbox.len();
         let ends = rest == 0 && socket.shut.1 && !socket.end_delivered;
         socket.end_delivered = socket.end_delivered || ends;
