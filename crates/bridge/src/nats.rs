@@ -17,6 +17,9 @@ use crate::stop::Stop;
 
 /// How long the first server may take to answer.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How often a server shows that it is there. A connection that is silent for three times as long
+/// is given up.
+const PING: Duration = Duration::from_secs(3);
 /// Between two attempts to reach servers that are not there.
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long a request to JetStream waits for its answer before it is made again.
@@ -222,7 +225,7 @@ async fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> Resul
     let mut options = ConnectOptions::new()
         .name("taut bridge")
         .connection_timeout(CONNECT)
-        .ping_interval(Duration::from_secs(10))
+        .ping_interval(PING)
         .event_callback(move |event| {
             let counter = counter.clone();
             async move { tell(&event, &counter) }
