@@ -3,7 +3,8 @@
 //!
 //! `tests/beyond/run.sh --speed` builds all of it and calls `speed NATS-SERVER TAUT FOLDER [ROUNDS]`.
 //! A pair is NATS alone and then the route, at once; what counts is the ratio of each pair. NATS
-//! alone publishes and receives in this process. The route has a process of its own between.
+//! alone publishes and receives in this process. The route has a process of its own between. What
+//! the processes cost is their processor time, which says the same on a machine with other work.
 
 use std::error::Error;
 use std::fs;
@@ -28,6 +29,8 @@ const WINDOW: usize = 256;
 /// Of those that nobody acknowledges.
 const AHEAD: u64 = 4096;
 const WORKERS: usize = 64;
+/// Microseconds of a tick of the system.
+const TICK_US: f64 = 10_000.0;
 /// One-by-one messages for a latency.
 const TRIPS: usize = 500;
 
@@ -70,7 +73,22 @@ impl Drop for Process {
     }
 }
 
+/// The beginning of a measurement: when, and what the processes had spent.
+struct Start {
+    at: Instant,
+    spent: f64,
+}
+
+/// Messages a second, and processor time in microseconds each.
+struct Taken {
+    rate: f64,
+    cost: f64,
+}
+
 struct Bench {
+    /// The processes of NATS alone: the server and this one; and that of the bridge.
+    nats: [u32; 2],
+    bridge: [u32; 1],
     client: Client,
     streams: jetstream::Context,
     context: Context,
@@ -94,7 +112,7 @@ fn main() -> Outcome<()> {
     fs::create_dir_all(folder)?;
     let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let log = fs::File::create(folder.join("server.log"))?;
-    let _server = Process(
+    let server = Process(
         Command::new(server)
             .args(["-js", "-a", "127.0.0.1", "-p", &port.to_string(), "-sd"])
             .arg(folder.join("store"))
@@ -103,10 +121,12 @@ fn main() -> Outcome<()> {
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let bench = Bench::new(port).await?;
+        let mut bench = Bench::new(port).await?;
         let config = folder.join("bridge.toml");
         fs::write(&config, routes(port))?;
-        let _bridge = Process(Command::new(taut).arg("bridge").arg(&config).stdout(Stdio::null()).spawn()?);
+        let bridge = Process(Command::new(taut).arg("bridge").arg(&config).stdout(Stdio::null()).spawn()?);
+        bench.nats = [server.0.id(), std::process::id()];
+        bench.bridge = [bridge.0.id()];
         bench.run(rounds).await
     })
 }
@@ -128,14 +148,14 @@ impl Bench {
             };
             while streams.get_or_create_stream(config.clone()).await.is_err() {}
         }
-        Ok(Bench { client, streams, context: Context::new() })
+        Ok(Bench { nats: [0; 2], bridge: [0], client, streams, context: Context::new() })
     }
 
     async fn run(&self, rounds: usize) -> Outcome<()> {
         println!(
-            "| route | size | NATS alone, messages/s | route / NATS alone | NATS alone, median µs | route / NATS alone |"
+            "| route | bytes | NATS alone, messages/s | route / NATS alone | NATS alone, processor µs each | bridge / NATS alone | NATS alone, median µs | route / NATS alone |"
         );
-        println!("|---|--:|--:|--:|--:|--:|");
+        println!("|---|--:|--:|--:|--:|--:|--:|--:|");
         for name in [
             "as it comes, PUSH to NATS",
             "as it comes, NATS to PULL",
@@ -146,12 +166,15 @@ impl Bench {
             "replay, SUB",
         ] {
             for size in SIZES {
-                let (mut rates, mut ratios, mut times, mut slower) = (vec![], vec![], vec![], vec![]);
+                let (mut rates, mut ratios, mut costs) = (vec![], vec![], vec![]);
+                let (mut shares, mut times, mut slower) = (vec![], vec![], vec![]);
                 for _ in 0..rounds {
                     let [alone, route] =
                         [self.rate(name, Way::Alone, size).await?, self.rate(name, Way::Route, size).await?];
-                    rates.push(alone);
-                    ratios.push(route / alone);
+                    rates.push(alone.rate);
+                    ratios.push(route.rate / alone.rate);
+                    costs.push(alone.cost);
+                    shares.push(route.cost / alone.cost);
                     let [Some(alone), Some(route)] =
                         [self.time(name, Way::Alone, size).await?, self.time(name, Way::Route, size).await?]
                     else {
@@ -170,9 +193,11 @@ impl Bench {
                     median(values).map_or_else(|| "-".to_owned(), |middle| format!("{middle:.0}"))
                 };
                 println!(
-                    "| {name} | {size} | {} | {} | {} | {} |",
+                    "| {name} | {size} | {} | {} | {} | {} | {} | {} |",
                     plain(&mut rates),
                     spread(&mut ratios),
+                    plain(&mut costs),
+                    spread(&mut shares),
                     plain(&mut times),
                     spread(&mut slower)
                 );
@@ -181,18 +206,40 @@ impl Bench {
         Ok(())
     }
 
-    /// Messages a second.
-    async fn rate(&self, name: &str, way: Way, size: usize) -> Outcome<f64> {
-        let (number, took) = match name {
-            "as it comes, PUSH to NATS" => self.into_nats(way, size).await?,
-            "as it comes, NATS to PULL" => self.out_of_nats(way, size).await?,
-            "stored, PUSH" => self.store(way, size).await?,
-            "stored, DEALER that waits for answers" => self.store_answered(way, size).await?,
-            "worked off, 64 REP" => self.work(way, size, WORK_ASKED).await?,
-            "worked off, 64 REQ" => self.work(way, size, WORK_ASKING).await?,
-            _ => self.replay(way, size).await?,
-        };
-        Ok(number as f64 / took.as_secs_f64())
+    fn start(&self, way: Way) -> Outcome<Start> {
+        Ok(Start { at: Instant::now(), spent: self.spent(way)? })
+    }
+
+    fn taken(&self, way: Way, number: u64, start: &Start) -> Outcome<Taken> {
+        let (took, number) = (start.at.elapsed(), number as f64);
+        let cost = (self.spent(way)? - start.spent) * TICK_US / number;
+        Ok(Taken { rate: number / took.as_secs_f64(), cost })
+    }
+
+    /// The processor time so far, in ticks: fields 14 and 15 of `stat`.
+    fn spent(&self, way: Way) -> Outcome<f64> {
+        let processes = if way == Way::Alone { &self.nats[..] } else { &self.bridge };
+        let mut sum = 0;
+        for process in processes {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+            let behind_name = stat.rsplit(')').next().unwrap_or_default();
+            for field in behind_name.split_whitespace().skip(11).take(2) {
+                sum += field.parse::<u64>()?;
+            }
+        }
+        Ok(sum as f64)
+    }
+
+    async fn rate(&self, name: &str, way: Way, size: usize) -> Outcome<Taken> {
+        match name {
+            "as it comes, PUSH to NATS" => self.into_nats(way, size).await,
+            "as it comes, NATS to PULL" => self.out_of_nats(way, size).await,
+            "stored, PUSH" => self.store(way, size).await,
+            "stored, DEALER that waits for answers" => self.store_answered(way, size).await,
+            "worked off, 64 REP" => self.work(way, size, WORK_ASKED).await,
+            "worked off, 64 REQ" => self.work(way, size, WORK_ASKING).await,
+            _ => self.replay(way, size).await,
+        }
     }
 
     async fn subscribe(&self, subject: &'static str) -> Outcome<Subscriber> {
@@ -201,13 +248,13 @@ impl Bench {
         Ok(subscriber)
     }
 
-    async fn into_nats(&self, way: Way, size: usize) -> Outcome<(u64, Duration)> {
+    async fn into_nats(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 100_000;
         let mut subscriber = self.subscribe("in").await?;
         let received = Arc::new(AtomicU64::new(0));
         let mut sender: aio::Push = Push::builder(&self.context).connect(PUSH_IN)?.into_async();
         let body = Bytes::from(vec![b'x'; size]);
-        let start = Instant::now();
+        let start = self.start(way)?;
         let (client, seen) = (self.client.clone(), received.clone());
         let sending = tokio::spawn(async move {
             for at in 0..number {
@@ -223,18 +270,18 @@ impl Bench {
             subscriber.next().await.ok_or("no subscription")?;
             received.store(at + 1, Ordering::SeqCst);
         }
-        let took = start.elapsed();
+        let taken = self.taken(way, number, &start)?;
         sending.await??;
-        Ok((number, took))
+        Ok(taken)
     }
 
-    async fn out_of_nats(&self, way: Way, size: usize) -> Outcome<(u64, Duration)> {
+    async fn out_of_nats(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 100_000;
         let mut subscriber = self.subscribe("in").await?;
         let mut receiver = self.receiver()?;
         let received = Arc::new(AtomicU64::new(0));
         let body = Bytes::from(vec![b'x'; size]);
-        let start = Instant::now();
+        let start = self.start(way)?;
         let (client, seen) = (self.client.clone(), received.clone());
         let subject = if way == Way::Alone { "in" } else { "out" };
         let sending = tokio::spawn(async move {
@@ -251,9 +298,9 @@ impl Bench {
             }
             received.store(at + 1, Ordering::SeqCst);
         }
-        let took = start.elapsed();
+        let taken = self.taken(way, number, &start)?;
         sending.await??;
-        Ok((number, took))
+        Ok(taken)
     }
 
     /// Connected: what is given to the route before is dropped, or goes to another one.
@@ -280,12 +327,12 @@ impl Bench {
         Ok(())
     }
 
-    async fn store(&self, way: Way, size: usize) -> Outcome<(u64, Duration)> {
+    async fn store(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 30_000;
         self.empty("STORE").await?;
         let mut sender: aio::Push = Push::builder(&self.context).connect(STORE_PUSH)?.into_async();
         let mut stream = self.streams.get_stream("STORE").await?;
-        let start = Instant::now();
+        let start = self.start(way)?;
         if way == Way::Alone {
             self.fill("store", number, size).await?;
         } else {
@@ -297,16 +344,16 @@ impl Bench {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         }
-        Ok((number, start.elapsed()))
+        self.taken(way, number, &start)
     }
 
-    async fn store_answered(&self, way: Way, size: usize) -> Outcome<(u64, Duration)> {
+    async fn store_answered(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 30_000;
         self.empty("STORE").await?;
         let mut asker: aio::Dealer =
             tautline::Dealer::builder(&self.context).connect(STORE_ASK)?.into_async();
         let body = Bytes::from(vec![b'x'; size]);
-        let start = Instant::now();
+        let start = self.start(way)?;
         if way == Way::Alone {
             self.fill("store", number, size).await?;
         } else {
@@ -319,16 +366,16 @@ impl Bench {
                 }
             }
         }
-        Ok((number, start.elapsed()))
+        self.taken(way, number, &start)
     }
 
     /// The workers answer at once.
-    async fn work(&self, way: Way, size: usize, endpoint: &'static str) -> Outcome<(u64, Duration)> {
+    async fn work(&self, way: Way, size: usize, endpoint: &'static str) -> Outcome<Taken> {
         let number = 20_000;
         self.empty("WORK").await?;
         self.fill("work", number, size).await?;
         let done = Arc::new(AtomicU64::new(0));
-        let start = Instant::now();
+        let start = self.start(way)?;
         if way == Way::Alone {
             let stream = self.streams.get_stream("WORK").await?;
             let config = pull::Config {
@@ -342,7 +389,7 @@ impl Bench {
                 messages.next().await.ok_or("no messages")??.ack().await?;
             }
             self.client.flush().await?;
-            return Ok((number, start.elapsed()));
+            return self.taken(way, number, &start);
         }
         let mut workers = Vec::new();
         for _ in 0..WORKERS {
@@ -352,16 +399,16 @@ impl Bench {
         while done.load(Ordering::SeqCst) < number {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let took = start.elapsed();
+        let taken = self.taken(way, number, &start)?;
         workers.iter().for_each(tokio::task::JoinHandle::abort);
-        Ok((number, took))
+        Ok(taken)
     }
 
-    async fn replay(&self, way: Way, size: usize) -> Outcome<(u64, Duration)> {
+    async fn replay(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 50_000;
         self.empty("WORK").await?;
         self.fill("work", number, size).await?;
-        let start = Instant::now();
+        let start = self.start(way)?;
         if way == Way::Alone {
             let stream = self.streams.get_stream("WORK").await?;
             let config =
@@ -378,7 +425,7 @@ impl Bench {
                 subscriber.recv().await?;
             }
         }
-        Ok((number, start.elapsed()))
+        self.taken(way, number, &start)
     }
 
     /// The median time of messages that are sent one after another, in microseconds.
