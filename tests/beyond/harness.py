@@ -15,6 +15,7 @@ import urllib.request
 
 import nats
 import zmq
+from nats.js.api import AckPolicy, ConsumerConfig
 
 SERVER, TAUT, WORK = sys.argv[1:4]
 
@@ -185,10 +186,11 @@ class Client:
             messages, state = [], info.state
             if state.messages == 0:
                 return messages
-            subscription = await self.streams.subscribe(subject=">", stream=name, ordered_consumer=True)
+            every = ConsumerConfig(ack_policy=AckPolicy.NONE)
+            subscription = await self.streams.pull_subscribe(">", stream=name, config=every)
             while len(messages) < state.messages:
-                message = await subscription.next_msg(timeout=10)
-                messages.append((message.subject, message.headers or {}, message.data))
+                for message in await subscription.fetch(500, timeout=10):
+                    messages.append((message.subject, message.headers or {}, message.data))
             await subscription.unsubscribe()
             return messages
 
