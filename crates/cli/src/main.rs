@@ -40,6 +40,7 @@ mod generate;
 mod keygen;
 mod look;
 mod observe;
+mod origin;
 mod outlook;
 mod ping;
 mod policy;
