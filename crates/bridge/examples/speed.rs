@@ -232,8 +232,8 @@ impl Bench {
 
     async fn rate(&self, name: &str, way: Way, size: usize) -> Outcome<Taken> {
         match name {
-            "as it comes, PUSH to NATS" => self.into_nats(way, size).await,
-            "as it comes, NATS to PULL" => self.out_of_nats(way, size).await,
+            "as it comes, PUSH to NATS" => self.publish(way, size).await,
+            "as it comes, NATS to PULL" => self.deliver(way, size).await,
             "stored, PUSH" => self.store(way, size).await,
             "stored, DEALER that waits for answers" => self.store_answered(way, size).await,
             "worked off, 64 REP" => self.work(way, size, WORK_ASKED).await,
@@ -248,7 +248,7 @@ impl Bench {
         Ok(subscriber)
     }
 
-    async fn into_nats(&self, way: Way, size: usize) -> Outcome<Taken> {
+    async fn publish(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 100_000;
         let mut subscriber = self.subscribe("in").await?;
         let received = Arc::new(AtomicU64::new(0));
@@ -275,7 +275,7 @@ impl Bench {
         Ok(taken)
     }
 
-    async fn out_of_nats(&self, way: Way, size: usize) -> Outcome<Taken> {
+    async fn deliver(&self, way: Way, size: usize) -> Outcome<Taken> {
         let number = 100_000;
         let mut subscriber = self.subscribe("in").await?;
         let mut receiver = self.receiver()?;
@@ -520,7 +520,7 @@ fn micros(start: Instant) -> f64 {
 }
 
 /// Sorts them.
-fn median(values: &mut Vec<f64>) -> Option<f64> {
+fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
