@@ -1,8 +1,10 @@
 """What routes do while nothing is killed, and what the bridge says of a file that is wrong."""
 
+import json
 import os
 import signal
 import subprocess
+import time
 
 import trustme
 import zmq
@@ -326,6 +328,40 @@ def changes_without_loss(case):
     assert [int(data) for _, _, data in client.stored("ORDERS")] == list(range(sent))
 
 
+def observed(case):
+    """With TAUT_OBSERVE=1 the tools show each route with its numbers."""
+    server, client = case.nats()
+    endpoint, place = case.endpoint(), {"XDG_RUNTIME_DIR": case.folder}
+    text = config(server, STORED.format(socket="PULL", endpoint=endpoint, subject="new", more="")) + STREAMS
+    bridge = case.bridge(text, TAUT_OBSERVE="1", **place)
+    push, pid = sock(case, "PUSH", endpoint), str(bridge.process.pid)
+    for _ in range(5):
+        push.send(b"x")
+    bridge.reaches("in", done=5)
+
+    def taut(*arguments):
+        return subprocess.run([TAUT, *arguments], capture_output=True, text=True, check=True, env={**os.environ, **place}).stdout
+
+    def route():
+        return json.loads(taut("show", pid, "--json"))["routes"][0]
+
+    # It is looked at four times a second.
+    while route()["done"] < 5:
+        time.sleep(0.05)
+    shown = route()
+    assert (shown["name"], shown["promise"], shown["received"], shown["waiting"]) == ("in", "stored", 5, 0), shown
+    assert "route in (stored): 5 received, 5 done, 0 waiting" in taut("show", pid)
+    assert "1 route" in taut("ps")
+    assert 'route="in",promise="stored"} 5' in taut("metrics")
+    # The socket goes on with a changed route, which is shown in the place of the former one.
+    case.write(text.replace('subject = "orders.new"', 'subject = "orders.new"\nwindow = 7'))
+    bridge.until(lambda: any("read the file again" in line for line in bridge.said), "the change")
+    push.send(b"x")
+    while route()["done"] < 6:
+        time.sleep(0.05)
+    assert len(json.loads(taut("show", pid, "--json"))["routes"]) == 1
+
+
 def faults_name_their_line(case):
     """Wrong credentials, an unknown stream, an endpoint in use, a wrong file: the line, the reason, and exit code 1."""
     server, client = case.nats(settings='authorization { user: "bridge", password: "right" }\n', user="bridge", password="right")
@@ -394,6 +430,7 @@ CASES = {
         late_subscribers,
         workers_of_both_kinds,
         changes_without_loss,
+        observed,
         tls,
     ]
 }

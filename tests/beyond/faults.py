@@ -4,11 +4,13 @@ Each case returns a row: the promise, what is killed, how often, how many messag
 is broken. When to kill is a number of messages, drawn from a fixed seed.
 """
 
+import asyncio
 import os
 import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 
 import zmq
@@ -35,8 +37,8 @@ bind = "{endpoint}"
 stream = "S"
 subject = "jobs"
 consumer = "crew"
-answer_within = "2s"
-window = 16
+answer_within = "1s"
+window = 64
 """
 
 
@@ -47,6 +49,54 @@ def pusher(case, endpoint):
     push.setsockopt(zmq.LINGER, 0)
     push.connect(endpoint)
     return case.keep(push)
+
+
+class Workers(list):
+    """REP workers, and what they have written down."""
+
+    def __init__(self, endpoint, log):
+        self.endpoint, self.log, self.read, self.all, self.different = endpoint, log, 0, [], set()
+        open(log, "w").close()
+
+    def add(self):
+        self.append(subprocess.Popen([sys.executable, f"{HERE}/worker.py", self.endpoint, self.log, "REP"]))
+
+    def kill(self, at):
+        worker = self.pop(at)
+        worker.kill()
+        worker.wait()
+
+    def words(self):
+        """All that they were given, in order."""
+        with open(self.log) as file:
+            file.seek(self.read)
+            lines = file.readlines()
+        if lines and not lines[-1].endswith("\n"):
+            lines.pop()
+        self.read += sum(map(len, lines))
+        words = [line.rstrip("\n") for line in lines]
+        self.all += words
+        self.different.update(words)
+        return self.all
+
+    def done(self):
+        return [int(word) for word in self.words()]
+
+    def count(self):
+        """How many different ones."""
+        self.words()
+        return len(self.different)
+
+    def end(self):
+        while self:
+            self.kill(0)
+
+
+def work_force(endpoint, log):
+    workers = Workers(endpoint, log)
+    for _ in range(3):
+        workers.add()
+    return workers
 
 
 def compare(sent, found):
@@ -68,7 +118,7 @@ def stored_server(case, kills, servers=1):
     endpoint, random_step, per = case.endpoint(), random.Random(1), 300
     bridge = case.bridge(config(server, STORED.format(socket="PULL", endpoint=endpoint, more="")))
     push, sent = pusher(case, endpoint), 0
-    for _ in range(kills):
+    for _ in case.rounds(kills):
         step = random_step.randrange(per)
         for at in range(per):
             if at == step:
@@ -79,7 +129,7 @@ def stored_server(case, kills, servers=1):
     bridge.reaches("in", done=sent)
     lost, doubled = compare(range(sent), numbers(client.stored("S")))
     assert (lost, doubled) == (0, 0), (lost, doubled)
-    return "stored, PUSH to PULL", "NATS server" if servers == 1 else "leader of three", kills, sent, lost, doubled
+    return "stored, PUSH to PULL", "NATS server" if servers == 1 else "leader of three", case.round, sent, lost, doubled
 
 
 def stored_leader(case, kills):
@@ -99,7 +149,7 @@ def stored_answered_bridge(case, kills):
         while True:
             with zmq.Context.instance().socket(zmq.REQ) as request:
                 request.setsockopt(zmq.LINGER, 0)
-                request.setsockopt(zmq.RCVTIMEO, 1000)
+                request.setsockopt(zmq.RCVTIMEO, 300)
                 request.connect(endpoint)
                 while True:
                     request.send_multipart([b"id-%d" % number, b"%d" % number])
@@ -111,7 +161,7 @@ def stored_answered_bridge(case, kills):
                     number = yield
 
     client_of_bridge = None
-    for _ in range(kills):
+    for _ in case.rounds(kills):
         step = random_step.randrange(per)
         killer = None
         for at in range(per):
@@ -128,7 +178,7 @@ def stored_answered_bridge(case, kills):
     client_of_bridge.close()
     lost, doubled = compare(range(sent), answered(client))
     assert (lost, doubled) == (0, 0), (lost, doubled)
-    return "stored, REQ to ROUTER, id in the message", "bridge", kills, sent, lost, doubled
+    return "stored, REQ to ROUTER, id in the message", "bridge", case.round, sent, lost, doubled
 
 
 def answered(client):
@@ -145,7 +195,7 @@ def stored_bridge(case, kills):
     endpoint, random_step, per, sent = case.endpoint(), random.Random(3), 300, 0
     bridge = case.bridge(config(server, STORED.format(socket="PULL", endpoint=endpoint, more="")))
     push = pusher(case, endpoint)
-    for _ in range(kills):
+    for _ in case.rounds(kills):
         step = random_step.randrange(1, per)
         for at in range(per):
             if at == step:
@@ -169,8 +219,8 @@ def stored_bridge(case, kills):
     lost, doubled = compare(range(sent), found)
     assert doubled == 0, doubled
     # Of each round at most what was sent before the kill.
-    assert lost <= kills * per, lost
-    return "stored, PUSH to PULL: from the acknowledgement on", "bridge", kills, sent, f"{lost} that lay in sockets", doubled
+    assert lost <= case.round * per, lost
+    return "stored, PUSH to PULL: from the acknowledgement on", "bridge", case.round, sent, f"{lost} that lay in sockets", doubled
 
 
 def stored_publisher(case, kills):
@@ -180,7 +230,7 @@ def stored_publisher(case, kills):
     endpoint, random_step = case.endpoint(), random.Random(4)
     bridge = case.bridge(config(server, STORED.format(socket="PULL", endpoint=endpoint, more="")))
     received = 0
-    for number in range(kills):
+    for number in case.rounds(kills):
         program = subprocess.Popen([sys.executable, f"{HERE}/publisher.py", endpoint, f"p{number}"])
         try:
             bridge.reaches("in", received=received + random_step.randrange(1, 500))
@@ -191,66 +241,50 @@ def stored_publisher(case, kills):
     # The last one says when all before has been read.
     push = pusher(case, endpoint)
     push.send(b"end 0")
+    while client.persist(lambda: client.streams.get_last_msg("S", "jobs")).data != b"end 0":
+        time.sleep(0.05)
     found = {}
-    while "end" not in found:
-        bridge.reaches("in", done=received)
-        found = {}
-        for _, _, data in client.stored("S"):
-            name, at = data.decode().split()
-            found.setdefault(name, []).append(int(at))
+    for _, _, data in client.stored("S"):
+        name, at = data.decode().split()
+        found.setdefault(name, []).append(int(at))
     lost = doubled = sent = 0
     for name, numbers_of in found.items():
         gone, again = compare(range(max(numbers_of) + 1), numbers_of)
         lost, doubled, sent = lost + gone, doubled + again, sent + len(numbers_of)
         assert numbers_of == sorted(numbers_of), f"{name}: not in order"
     assert (lost, doubled) == (0, 0), (lost, doubled)
-    return "stored, PUSH to PULL: no gap in what arrived", "publisher", kills, sent, lost, doubled
-
-
-def preload(client, number):
-    async def publish():
-        for at in range(number):
-            await client.streams.publish("jobs", b"%d" % at)
-
-    client.run(publish())
+    return "stored, PUSH to PULL: no gap in what arrived", "publisher", case.round, sent, lost, doubled
 
 
 def worked_off(case, kills, what, servers=1):
+    """From a stream to workers, and one of those that take part is killed: each message is worked off."""
     server, client = case.nats(servers)
     client.make("S", ["jobs"], num_replicas=servers)
-    endpoint, random_step, per = case.endpoint(), random.Random(5), 40
-    preload(client, per)
-    sent, log = per, f"{case.folder}/done.txt"
-    open(log, "w").close()
+    endpoint, random_step, per, sent = case.endpoint(), random.Random(5), 40, 0
+
+    def more():
+        nonlocal sent
+
+        async def publish(start):
+            at = start
+            while at < start + per:
+                try:
+                    await client.streams.publish("jobs", b"%d" % at, headers={"Nats-Msg-Id": str(at)})
+                    at += 1
+                except Exception:
+                    await asyncio.sleep(0.02)
+
+        client.run(publish(sent))
+        sent += per
+
     bridge = case.bridge(config(server, WORK.format(endpoint=endpoint)))
-
-    class Workers(list):
-        def add(self):
-            self.append(subprocess.Popen([sys.executable, f"{HERE}/worker.py", endpoint, log, "REP"]))
-
-        def kill(self, at):
-            worker = self.pop(at)
-            worker.kill()
-            worker.wait()
-
-        def end(self):
-            while self:
-                self.kill(0)
-
-    workers = case.keep(Workers())
-    for _ in range(3):
-        workers.add()
-
-    def lines():
-        with open(log) as file:
-            return [int(line) for line in file.read().split()]
-
-    def wait_for(number):
-        """Until so many are worked off."""
-        bridge.until(lambda: len(set(lines())) >= number, f"{number} worked off")
-
-    for kill in range(kills):
-        wait_for(sent - random_step.randrange(1, per))
+    workers = case.keep(work_force(endpoint, f"{case.folder}/done.txt"))
+    more()
+    for _ in case.rounds(kills):
+        # What comes back late holds nobody up.
+        more()
+        least = sent - per - random_step.randrange(1, per)
+        bridge.until(lambda: workers.count() >= least, f"{least} worked off")
         if what == "worker":
             workers.kill(random_step.randrange(len(workers)))
             workers.add()
@@ -259,24 +293,11 @@ def worked_off(case, kills, what, servers=1):
         else:
             victim = client.leader("S") if servers > 1 else 0
             server.again(victim if victim is not None else 0)
-        if kill + 1 < kills:
-
-            async def more(start=sent):
-                at = start
-                while at < start + per:
-                    try:
-                        await client.streams.publish("jobs", b"%d" % at, headers={"Nats-Msg-Id": str(at)})
-                        at += 1
-                    except Exception:
-                        pass
-
-            client.run(more())
-            sent += per
-    wait_for(sent)
-    lost, doubled = compare(range(sent), lines())
+    bridge.until(lambda: workers.count() >= sent, "all worked off")
+    lost, doubled = compare(range(sent), workers.done())
     assert lost == 0, lost
     named = {"worker": "worker", "bridge": "bridge", "server": "NATS server" if servers == 1 else "leader of three"}[what]
-    return "worked off: at least once", named, kills, sent, lost, doubled
+    return "worked off: at least once", named, case.round, sent, lost, doubled
 
 
 CASES = {

@@ -15,6 +15,7 @@ import urllib.request
 
 import nats
 import zmq
+from nats.js.api import AckPolicy, ConsumerConfig
 
 SERVER, TAUT, WORK = sys.argv[1:4]
 
@@ -28,11 +29,64 @@ def free_ports(number):
         return [one.getsockname()[1] for one in sockets]
 
 
-class Nats:
-    """One nats-server, or a cluster, with JetStream. They keep their ports and what they have stored when they are started again."""
+class Skip(Exception):
+    """This system has not what a case needs."""
 
-    def __init__(self, folder, number=1, settings=""):
-        self.folder, self.number, self.settings = folder, number, settings
+
+class Hosts:
+    """Network namespaces, joined by a switch that this one is at, too. Each can be cut off: what is sent to it or from it is lost."""
+
+    def __init__(self, number):
+        self.name, self.number = f"tb{os.getpid()}", 0
+        self.net = f"198.18.{os.getpid() % 256}"
+        try:
+            self.ip(f"link add {self.name} type bridge forward_delay 0")
+            self.ip(f"addr add {self.net}.1/24 dev {self.name}")
+            self.ip(f"link set {self.name} up")
+            for at in range(number):
+                self.number = at + 1
+                host = f"{self.name}h{at}"
+                self.ip(f"netns add {host}")
+                self.ip(f"link add {host} type veth peer name eth0 netns {host}")
+                self.ip(f"link set {host} master {self.name} up")
+                self.ip(f"-n {host} addr add {self.address(at)}/24 dev eth0")
+                self.ip(f"-n {host} link set eth0 up")
+                self.ip(f"-n {host} link set lo up")
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.end()
+            raise Skip(f"no network namespaces: {error}") from None
+
+    @staticmethod
+    def ip(command):
+        subprocess.run(["ip", *command.split()], check=True, capture_output=True, text=True)
+
+    def address(self, at):
+        return f"{self.net}.{10 + at}"
+
+    def within(self, at):
+        """What stands before a command that is to run there."""
+        return ["ip", "netns", "exec", f"{self.name}h{at}"]
+
+    def cut(self, at):
+        self.ip(f"link set {self.name}h{at} down")
+
+    def join(self, at):
+        self.ip(f"link set {self.name}h{at} up")
+
+    def end(self):
+        for command in [*[f"netns del {self.name}h{at}" for at in range(self.number)], f"link del {self.name}"]:
+            with contextlib.suppress(OSError, subprocess.CalledProcessError):
+                self.ip(command)
+
+
+class Nats:
+    """One nats-server, or a cluster, with JetStream. They keep their ports and what they have stored when they are started again. With `hosts`
+    each is in a namespace of its own, from the first one on."""
+
+    def __init__(self, folder, number=1, settings="", hosts=None, store=None):
+        self.folder, self.number, self.settings, self.store = folder, number, settings, store or folder
+        self.hosts = [hosts.address(at) if hosts else "127.0.0.1" for at in range(number)]
+        self.within = [hosts.within(at) if hosts else [] for at in range(number)]
         ports = free_ports(3 * number)
         self.ports, self.routes, self.http = ports[:number], ports[number : 2 * number], ports[2 * number :]
         self.servers = [None] * number
@@ -44,22 +98,23 @@ class Nats:
 
     def start(self, at):
         config = f"{self.folder}/server-{at}.conf"
-        routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in self.routes)
-        cluster = "" if self.number == 1 else f"cluster {{ name: three, listen: 127.0.0.1:{self.routes[at]}, routes: [{routes}] }}\n"
+        routes = ", ".join(f'"nats://{host}:{port}"' for host, port in zip(self.hosts, self.routes))
+        host = self.hosts[at]
+        cluster = "" if self.number == 1 else f"cluster {{ name: three, listen: {host}:{self.routes[at]}, routes: [{routes}] }}\n"
         with open(config, "w") as file:
             file.write(
-                f"server_name: s{at}\nlisten: 127.0.0.1:{self.ports[at]}\nhttp: 127.0.0.1:{self.http[at]}\n"
-                f'jetstream {{ store_dir: "{self.folder}/store-{at}" }}\n{cluster}{self.settings}'
+                f"server_name: s{at}\nlisten: {host}:{self.ports[at]}\nhttp: {host}:{self.http[at]}\n"
+                f'jetstream {{ store_dir: "{self.store}/store-{at}", max_file_store: 1TB }}\n{cluster}{self.settings}'
             )
         log = open(f"{self.folder}/server-{at}.log", "a")
-        self.servers[at] = subprocess.Popen([SERVER, "-c", config], stdout=log, stderr=log)
+        self.servers[at] = subprocess.Popen([*self.within[at], SERVER, "-c", config], stdout=log, stderr=log)
         log.close()
 
     def wait(self, at):
         """Until it answers."""
         while True:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.http[at]}/healthz?js-server-only=true", timeout=5) as answer:
+                with urllib.request.urlopen(f"http://{self.hosts[at]}:{self.http[at]}/healthz?js-server-only=true", timeout=5) as answer:
                     if answer.status == 200:
                         return
             except OSError:
@@ -77,10 +132,10 @@ class Nats:
         self.wait(at)
 
     def urls(self):
-        return [f"nats://127.0.0.1:{port}" for port in self.ports]
+        return [f"nats://{host}:{port}" for host, port in zip(self.hosts, self.ports)]
 
     def get(self, path, at=0):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http[at]}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.hosts[at]}:{self.http[at]}{path}", timeout=10) as answer:
             return json.load(answer)
 
     def bridges_subjects(self):
@@ -131,10 +186,11 @@ class Client:
             messages, state = [], info.state
             if state.messages == 0:
                 return messages
-            subscription = await self.streams.subscribe(subject=">", stream=name, ordered_consumer=True)
+            every = ConsumerConfig(ack_policy=AckPolicy.NONE)
+            subscription = await self.streams.pull_subscribe(">", stream=name, config=every)
             while len(messages) < state.messages:
-                message = await subscription.next_msg(timeout=10)
-                messages.append((message.subject, message.headers or {}, message.data))
+                for message in await subscription.fetch(500, timeout=10):
+                    messages.append((message.subject, message.headers or {}, message.data))
             await subscription.unsubscribe()
             return messages
 
@@ -156,12 +212,19 @@ class Client:
 class Bridge:
     """`taut bridge` with a file, and its numbers as it shows them."""
 
-    def __init__(self, config, wait=True):
+    def __init__(self, config, wait=True, within=(), **environment):
+        self.within, self.environment = within, {**os.environ, **environment}
         self.config, self.said, self.numbers, self.changed = config, [], {}, threading.Condition()
         self.start(wait)
 
     def start(self, wait=True):
-        self.process = subprocess.Popen([TAUT, "bridge", self.config, "--stats", "20ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [*self.within, TAUT, "bridge", self.config, "--stats", "20ms"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+        )
         with self.changed:
             self.said.clear()
         for read, stream in [(self.read, self.process.stdout), (self.hear, self.process.stderr)]:
@@ -214,10 +277,15 @@ class Bridge:
 LIMIT = int(os.environ.get("LIMIT", 240))
 
 
+# Seconds after which a case begins no new round.
+SECONDS = 60 * float(os.environ.get("MINUTES", "inf"))
+
+
 class Case:
     """What one case has made, and ends again."""
 
     def __init__(self, name):
+        self.round, self.start = 0, time.monotonic()
         self.folder = f"{WORK}/{name}"
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
@@ -227,9 +295,15 @@ class Case:
         self.made.append(thing)
         return thing
 
-    def nats(self, number=1, settings="", **options):
-        server = self.keep(Nats(f"{self.folder}/nats", number, settings))
+    def nats(self, number=1, settings="", hosts=None, store=None, **options):
+        server = self.keep(Nats(f"{self.folder}/nats", number, settings, hosts, store))
         return server, self.keep(Client(server.urls(), **options))
+
+    def rounds(self, most):
+        """So many, or as many as there is time for. `round` is how many there were."""
+        while self.round < most and time.monotonic() < self.start + SECONDS:
+            yield self.round
+            self.round += 1
 
     def write(self, text, name="bridge.toml"):
         path = f"{self.folder}/{name}"
@@ -238,16 +312,17 @@ class Case:
         os.replace(f"{path}.new", path)
         return path
 
-    def bridge(self, text, wait=True):
-        return self.keep(Bridge(self.write(text), wait))
+    def bridge(self, text, wait=True, **more):
+        return self.keep(Bridge(self.write(text), wait, **more))
 
     def endpoint(self):
         return f"tcp://127.0.0.1:{free_ports(1)[0]}"
 
     def end(self):
-        for thing in reversed(self.made):
-            # Sockets have no `end`, and refuse to be asked for it.
-            (thing.close if isinstance(thing, zmq.Socket) else thing.end)()
+        with contextlib.ExitStack() as ends:
+            for thing in self.made:
+                # Sockets have no `end`, and refuse to be asked for it.
+                ends.callback(thing.close if isinstance(thing, zmq.Socket) else thing.end)
 
 
 def config(server, *routes):

@@ -1,6 +1,7 @@
-"""A program that pushes numbers under its name, as fast as it can, until it is killed."""
+"""A program that pushes numbers under its name until it is killed; ten thousand a second, so that the network holds a few only."""
 
 import sys
+import time
 
 import zmq
 
@@ -11,3 +12,5 @@ number = 0
 while True:
     push.send(f"{name} {number}".encode())
     number += 1
+    if number % 100 == 0:
+        time.sleep(0.01)

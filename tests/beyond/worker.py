@@ -1,4 +1,4 @@
-"""A worker as any other: answers each question after it has written its first part down."""
+"""A worker as any other: answers each question after it has written down the last word of its first part."""
 
 import os
 import sys
@@ -12,5 +12,5 @@ log = os.open(written, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 if kind == "REQ":
     worker.send(b"ready")
 while True:
-    os.write(log, worker.recv_multipart()[0] + b"\n")
+    os.write(log, worker.recv_multipart()[0].split()[-1] + b"\n")
     worker.send(b"done")

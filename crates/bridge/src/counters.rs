@@ -1,8 +1,9 @@
-//! What a route has done, as `--stats` shows it.
+//! What a route has done, as `--stats` shows it, and the tools that look at observed processes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value, json};
+use tautline::monitor::RouteReport;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -19,6 +20,14 @@ macro_rules! counters {
                 object.insert("route".to_owned(), json!(route));
                 $(object.insert(stringify!($name).to_owned(), json!(self.$name.get()));)*
                 Value::Object(object)
+            }
+
+            /// The same for the file of counters.
+            pub fn report(&self, route: &str, promise: &str) -> RouteReport {
+                let mut report = RouteReport::default();
+                (report.name, report.promise) = (route.to_owned(), promise.to_owned());
+                $(report.$name = self.$name.get();)*
+                report
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -17,6 +17,9 @@ use crate::stop::Stop;
 
 /// How long the first server may take to answer.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How often a server shows that it is there. A connection that is silent for three times as long
+/// is given up.
+const PING: Duration = Duration::from_secs(3);
 /// Between two attempts to reach servers that are not there.
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long a request to JetStream waits for its answer before it is made again.
@@ -219,13 +222,14 @@ fn made_of(wanted: &Stream) -> stream::Config {
 }
 
 async fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> Result<ConnectOptions, Fault> {
+    let told = Arc::new(Mutex::new(String::new()));
     let mut options = ConnectOptions::new()
         .name("taut bridge")
         .connection_timeout(CONNECT)
-        .ping_interval(Duration::from_secs(10))
+        .ping_interval(PING)
         .event_callback(move |event| {
-            let counter = counter.clone();
-            async move { tell(&event, &counter) }
+            let (counter, told) = (counter.clone(), told.clone());
+            async move { tell(&event, &counter, &told) }
         });
     if let Some(ca) = &settings.tls.ca {
         options = options.add_root_certificates(ca.clone()).require_tls(true);
@@ -252,11 +256,22 @@ fn first_line(path: &Path, line: usize) -> Result<String, Fault> {
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
-fn tell(event: &Event, counter: &watch::Sender<u64>) {
+/// Says what has happened, unless it is what was `told` last.
+fn tell(event: &Event, counter: &watch::Sender<u64>, told: &Mutex<String>) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
     match event {
-        Event::Connected => counter.send_modify(|connected| *connected += 1),
+        Event::Connected => {
+            counter.send_modify(|connected| *connected += 1);
+            told.clear();
+        }
         // Reading is never held up: each route counts for itself what it has no room for.
         Event::SlowConsumer(_) => {}
-        event => notice!("NATS: {event}"),
+        event => {
+            let what = event.to_string();
+            if *told != what {
+                notice!("NATS: {what}");
+                *told = what;
+            }
+        }
     }
 }

@@ -138,10 +138,12 @@ impl Bridge {
     }
 
     fn begin(&mut self, route: Route, kept: Option<Socket>, counters: Arc<Counters>) -> Result<(), Fault> {
-        let socket = match kept {
+        let mut socket = match kept {
             Some(socket) => socket,
             None => Socket::open(&self.context, &route.link, route.line)?,
         };
+        let (name, promise, shown) = (route.name.clone(), route.job.promise(), counters.clone());
+        socket.show(move || shown.report(&name, promise));
         self.routes.push(Running::start(route, socket, &self.nats, counters));
         Ok(())
     }

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn every_topic_comes_back() {
         let mut topics: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
-        for topic in ["", "a/b", "/", "//", "a//b", "/a", "a/", "%41", "a%", "a.b", "EUR USD", "é"] {
+        for topic in ["", "a/b", "//", "a//b", "/a", "a/", "%41", "a%", "a.b", "EUR USD", "é"] {
             topics.push(topic.as_bytes().to_vec());
         }
         for separator in [b'/', b'.', b':'] {

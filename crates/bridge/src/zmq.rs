@@ -1,6 +1,6 @@
 //! The ZeroMQ side of a route: one socket of the type that its file names.
 
-use tautline::monitor::EventKind;
+use tautline::monitor::{EventKind, RouteReport};
 use tautline::{Context, Error, Message, Multipart, Result, aio, kind};
 
 use crate::config::{Link, SocketType};
@@ -94,6 +94,18 @@ impl Socket {
                 Socket::Dealer(attach(socket, link).map_err(fault)?, Box::new(events))
             }
         })
+    }
+
+    /// Shows what the route has done with its messages, where the process is observed.
+    pub fn show(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
+        match self {
+            Socket::Sub(socket) => socket.show_route(tell),
+            Socket::Pull(socket) => socket.show_route(tell),
+            Socket::Pub(socket) => socket.show_route(tell),
+            Socket::Push(socket) => socket.show_route(tell),
+            Socket::Router(socket) => socket.show_route(tell),
+            Socket::Dealer(socket, _) => socket.show_route(tell),
+        }
     }
 
     /// The next message. Dropped before its end, nothing was taken.

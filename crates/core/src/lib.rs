@@ -96,7 +96,7 @@ pub use tautline_io::errno::error as system_error;
 pub use tautline_io::fd;
 pub use tautline_io::random::fill as fill_random;
 #[cfg(not(loom))]
-pub use tautline_observe::{Peer as PeerReport, PeerState};
+pub use tautline_observe::{Peer as PeerReport, PeerState, Route as RouteReport};
 pub use tautline_proto::{Secret, SocketType, TlsFault, public_key, z85};
 #[cfg(not(loom))]
 pub use version::version;

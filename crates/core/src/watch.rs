@@ -15,7 +15,7 @@
 //! leaves that of its parent alone; a context that it makes has another one. Locks: that of the
 //! process's watch, then that of its contexts, then that of a context's sockets, then that of one
 //! socket; below them only that of the monitors' endpoints and those of a connection's `shown`. No
-//! call of the application is made under them.
+//! call of the application is made under them: what it tells of its routes is asked without a lock.
 
 mod looks;
 #[cfg_attr(not(unix), path = "watch/server/absent.rs")]

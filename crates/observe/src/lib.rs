@@ -39,7 +39,8 @@ pub use fault::Fault;
 pub use hints::{Hint, Level, hints, stands_still};
 pub use image::Image;
 pub use model::{
-    Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Socket, SocketState,
+    Context, Endpoint, EndpointState, Event, Options, Peer, PeerState, Process, Reading, Route, Socket,
+    SocketState,
 };
 #[cfg(not(unix))]
 pub use output::{Found, folders, processes, processes_in, read};

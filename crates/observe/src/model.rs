@@ -378,6 +378,40 @@ record! {
     }
 }
 
+record! {
+    /// What the program does with the messages of a socket beyond the socket, as it counts that
+    /// itself: `taut bridge` has a route between each of its sockets and NATS.
+    Route = 7
+    numbers {
+        /// Its socket.
+        socket: u64,
+        /// Since when there is one.
+        since: u64,
+        /// Messages that have come from where the route begins.
+        received: u64,
+        /// Messages that are done, as the route promises.
+        done: u64,
+        /// Messages in its hands now.
+        waiting: u64,
+        /// Messages let go of where nothing is promised.
+        dropped: u64,
+        /// Messages that cannot go this way at all.
+        refused: u64,
+        /// Messages that nobody wanted.
+        unwanted: u64,
+        /// Attempts after the first.
+        again: u64,
+        /// Messages that were there already.
+        known: u64,
+    }
+    texts {
+        /// Its name.
+        name: String,
+        /// What it promises: `stored`.
+        promise: String,
+    }
+}
+
 /// All that is known of a process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -394,6 +428,8 @@ pub struct Reading {
     pub peers: Vec<Peer>,
     /// What has happened lately, the oldest first.
     pub events: Vec<Event>,
+    /// What the program does with the messages of its sockets, where it says so.
+    pub routes: Vec<Route>,
 }
 
 impl Reading {
@@ -414,6 +450,11 @@ impl Reading {
         self.peers.retain(|peer| is_of_program(&peer.socket));
         self.events.retain(|event| is_of_program(&event.socket));
         monitors.len()
+    }
+
+    /// The route of a socket, if it has one.
+    pub fn route_of(&self, socket: u64) -> Option<&Route> {
+        self.routes.iter().find(|route| route.socket == socket)
     }
 
     /// The peers of a socket.
@@ -463,6 +504,7 @@ mod tests {
         add("Endpoint", Endpoint::KIND, Endpoint::NUMBERS, Endpoint::TEXTS);
         add("Peer", Peer::KIND, Peer::NUMBERS, Peer::TEXTS);
         add("Event", Event::KIND, Event::NUMBERS, Event::TEXTS);
+        add("Route", Route::KIND, Route::NUMBERS, Route::TEXTS);
         assert_eq!(documented, expected);
     }
 

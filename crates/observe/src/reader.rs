@@ -6,7 +6,7 @@ use crate::DESCRIPTION;
 use crate::record::{Record, Stored};
 use crate::{
     Context, DESCRIPTIONS, Endpoint, Event, Fault, HEADER, MAGIC, Peer, Process, RECORDS, ROOM, Reading,
-    Socket, VERSION, checksum,
+    Route, Socket, VERSION, checksum,
 };
 
 /// How often a file is read that is written meanwhile.
@@ -131,6 +131,7 @@ fn records(mut image: &[u8]) -> Result<Reading, Fault> {
             Endpoint::KIND => reading.endpoints.push(Endpoint::load(&stored)),
             Peer::KIND => reading.peers.push(Peer::load(&stored)),
             Event::KIND => reading.events.push(Event::load(&stored)),
+            Route::KIND => reading.routes.push(Route::load(&stored)),
             // Of a later library.
             _ => {}
         }

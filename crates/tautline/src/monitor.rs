@@ -31,7 +31,7 @@ mod statistics;
 
 pub use event::{Claim, Event, EventKind, HandshakeError};
 pub use statistics::Statistics;
-pub use tautline_core::{PeerReport, PeerState};
+pub use tautline_core::{PeerReport, PeerState, RouteReport};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -170,6 +170,34 @@ impl<K: Kind> Socket<K> {
         Ok(self.inner.peers()?)
     }
 
+    /// Shows, with the socket, what the program does with its messages, to tools that look at the
+    /// process from outside ([`Context::observe`](crate::Context::observe)): a name, what is
+    /// promised, and the program's own counts. `tell` is asked at each look, on a thread of the
+    /// library. A later call takes the place of an earlier one. Without effect, and cost, if the
+    /// socket is not observed.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use tautline::monitor::RouteReport;
+    /// use tautline::{Context, Pull};
+    ///
+    /// let mut pull = Pull::new(&Context::new())?;
+    /// let stored = Arc::new(AtomicU64::new(0));
+    /// let seen = stored.clone();
+    /// pull.show_route(move || {
+    ///     let mut report = RouteReport::default();
+    ///     (report.name, report.promise) = ("orders".to_owned(), "stored".to_owned());
+    ///     report.done = seen.load(Ordering::SeqCst);
+    ///     report
+    /// });
+    /// # Ok(()) }
+    /// ```
+    pub fn show_route(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
+        self.inner.show_route(tell);
+    }
+
     /// Waits until at least `count` peers are connected, for `timeout` (`None`: for ever). Whether
     /// they are.
     ///
@@ -223,6 +251,11 @@ impl<K: Kind> aio::Socket<K> {
     /// [`Error::Terminated`].
     pub fn peers(&mut self) -> Result<Vec<PeerReport>> {
         self.get_mut().peers()
+    }
+
+    /// See [`crate::Socket::show_route`].
+    pub fn show_route(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
+        self.get_mut().show_route(tell);
     }
 
     /// See [`crate::Socket::statistics`].

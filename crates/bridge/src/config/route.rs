@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use tautline::endpoint;
 use toml::Spanned;
 
 use super::file::{self, OneOrMore};
@@ -112,6 +113,16 @@ pub enum Job {
 }
 
 impl Job {
+    /// What the file calls its promise.
+    pub fn promise(&self) -> &'static str {
+        match self {
+            Job::Publish | Job::Deliver { .. } => "as it comes",
+            Job::Stored { .. } => "stored",
+            Job::WorkedOff { .. } => "worked off",
+            Job::Replay { .. } => "replay",
+        }
+    }
+
     /// The stream that it needs.
     pub fn stream(&self) -> Option<&str> {
         match self {
@@ -209,6 +220,7 @@ fn link(
                     format!("{endpoint:?} is no endpoint: {}...", known.join("..., ")),
                 ));
             }
+            endpoint::check(endpoint).map_err(|error| Fault::new(line, format!("{endpoint:?}: {error}")))?;
         }
         Ok(endpoints)
     };

@@ -90,6 +90,7 @@ fn a_fault_has_its_line_and_its_reason() {
         ("\"stored\"", "\"always\"", 5, "\"worked off\""),
         ("\"PULL\"", "\"PUSH\"", 6, "PULL, SUB, ROUTER"),
         ("tcp://*:1", "*:1", 7, "no endpoint"),
+        ("tcp://*:1", "tcp://localhost", 7, "no port"),
         ("stream = \"S\"", "", 4, "needs `stream`"),
         ("\"S\"", "\"S.x\"", 8, "no name"),
         ("subject = \"s\"", "subject = \"a..b\"", 9, "not a subject"),

@@ -15,6 +15,7 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer};
 use async_nats::jetstream::{self, AckKind};
 use tautline::Message;
+use tokio::time::Instant;
 
 use super::{Course, as_parts, incoming, stream};
 use crate::config::Job;
@@ -23,11 +24,33 @@ use crate::zmq::{Heard, Socket};
 
 /// How often the server shows that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(1);
+/// The part of the time for the answer that may go by before it begins.
+const BARELY: u32 = 20;
 /// How long a request for messages stands.
 const EXPIRES: Duration = Duration::from_secs(10);
 
 /// Messages that no worker has yet.
-type Queue = VecDeque<jetstream::Message>;
+type Queue = VecDeque<Waiting>;
+
+/// A message, and since when its time for the answer runs.
+struct Waiting {
+    message: jetstream::Message,
+    since: Instant,
+}
+
+impl Waiting {
+    fn new(message: jetstream::Message) -> Self {
+        Waiting { message, since: Instant::now() }
+    }
+
+    /// A worker has it: its time for the answer begins.
+    async fn begin(self, course: &Course, answer_within: Duration) -> jetstream::Message {
+        if self.since.elapsed() > answer_within / BARELY {
+            answer(course, &self.message, AckKind::Progress).await;
+        }
+        self.message
+    }
+}
 
 /// The workers, of either kind.
 enum Crew {
@@ -70,7 +93,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
     let Job::WorkedOff { answer_within, .. } = course.route.job else { return };
     let mut crew = match socket {
         Socket::Dealer(..) => Crew::Asked(asked::Crew::new(course.clone(), answer_within)),
-        _ => Crew::Asking(asking::Crew::new(course.clone())),
+        _ => Crew::Asking(asking::Crew::new(course.clone(), answer_within)),
     };
     let mut queue = Queue::new();
     let mut messages: Option<pull::Stream> = None;
@@ -92,10 +115,13 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
                 Ok(heard) => crew.hear(heard).await,
                 Err(error) => if !course.goes_on(&error) { return },
             },
-            message = stream::next(course, &mut messages, consume(course)), if wanted => queue.extend(message),
-            _ = progress.tick() => for message in &queue {
+            message = stream::next(course, &mut messages, consume(course)), if wanted => {
+                queue.extend(message.map(Waiting::new));
+            }
+            _ = progress.tick() => for waiting in &mut queue {
                 // It waits for a worker, which does not count as time for the answer.
-                let _ = message.ack_with(AckKind::Progress).await;
+                let _ = waiting.message.ack_with(AckKind::Progress).await;
+                waiting.since = Instant::now();
             },
         }
     }
@@ -124,8 +150,8 @@ async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {
 
 /// Messages that no worker has seen are for others.
 async fn give_back(course: &Course, queue: &mut Queue) {
-    for message in queue.drain(..) {
-        answer(course, &message, AckKind::Nak(None)).await;
+    for waiting in queue.drain(..) {
+        answer(course, &waiting.message, AckKind::Nak(None)).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was seen as JSON: the fields of `docs/observe.md` under their names there.
 
 use serde_json::{Map, Value, json};
-use tautline_observe::{Context, Endpoint, Event, Peer, Process, Socket};
+use tautline_observe::{Context, Endpoint, Event, Peer, Process, Route, Socket};
 
 use super::Seen;
 use crate::format::escaped;
@@ -66,6 +66,15 @@ fn event(record: &Event) -> Map<String, Value> {
     object!(record, [at socket code value name local remote reason], [], [])
 }
 
+fn route(record: &Route) -> Map<String, Value> {
+    object!(
+        record,
+        [socket since received done waiting dropped refused unwanted again known name promise],
+        [],
+        []
+    )
+}
+
 fn array(records: impl Iterator<Item = Map<String, Value>>) -> Value {
     Value::Array(records.map(Value::Object).collect())
 }
@@ -77,6 +86,7 @@ pub fn summary(seen: &Seen) -> Value {
     object.insert("runs".to_owned(), json!(seen.found.runs));
     object.insert("sockets".to_owned(), json!(reading.sockets.len()));
     object.insert("peers".to_owned(), json!(reading.peers.len()));
+    object.insert("routes".to_owned(), json!(reading.routes.len()));
     Value::Object(object)
 }
 
@@ -91,6 +101,7 @@ pub fn whole(seen: &Seen, only: Option<u64>) -> Value {
     add("sockets", array(reading.sockets.iter().filter(|one| wanted(one.id)).map(socket)));
     add("endpoints", array(reading.endpoints.iter().filter(|one| wanted(one.socket)).map(endpoint)));
     add("peers", array(reading.peers.iter().filter(|one| wanted(one.socket)).map(peer)));
+    add("routes", array(reading.routes.iter().filter(|one| wanted(one.socket)).map(route)));
     add("last_events", array(reading.events.iter().filter(|one| wanted(one.socket)).map(event)));
     Value::Object(object)
 }

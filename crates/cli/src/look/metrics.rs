@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tautline_observe::{EndpointState, Peer, PeerState, Reading, Socket};
+use tautline_observe::{EndpointState, Peer, PeerState, Reading, Route, Socket};
 
 use super::http::{Answer, Server};
 use super::{Seen, Which, otlp};
@@ -73,6 +73,18 @@ pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_names_away" names_away "Times that names could not be asked for";
 };
 
+/// Those of routes.
+pub const ROUTES: &[Family<Route>] = families! { Route:
+    Counter "tautline_route_received" received "Messages that have come from where the route begins";
+    Counter "tautline_route_done" done "Messages that are done, as the route promises";
+    Gauge "tautline_route_waiting" waiting "Messages in its hands";
+    Counter "tautline_route_dropped" dropped "Messages let go of where nothing is promised";
+    Counter "tautline_route_refused" refused "Messages that cannot go this way at all";
+    Counter "tautline_route_unwanted" unwanted "Messages that nobody wanted";
+    Counter "tautline_route_again" again "Attempts after the first";
+    Counter "tautline_route_known" known "Messages that were there already";
+};
+
 /// Those of peers.
 pub const PEERS: &[Family<Peer>] = families! { Peer:
     Counter "tautline_peer_messages_sent" messages_out "Messages handed to the queue of the peer";
@@ -132,6 +144,11 @@ fn text(seen: &[Seen], unreadable: usize, with_peers: bool) -> String {
             );
         }
     }
+    for family in ROUTES {
+        if seen.iter().any(|seen| !seen.reading.routes.is_empty()) {
+            write_family(&mut text, family, seen, routes_of);
+        }
+    }
     if with_peers {
         for family in PEERS {
             write_family(&mut text, family, seen, peers_of);
@@ -157,6 +174,15 @@ fn text(seen: &[Seen], unreadable: usize, with_peers: bool) -> String {
     }
     text += "# EOF\n";
     text
+}
+
+fn routes_of(reading: &Reading) -> Vec<(String, &Route)> {
+    let labelled = reading.routes.iter().filter_map(|route| {
+        let socket = of_socket(reading, reading.socket(route.socket)?);
+        let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text));
+        Some((format!("{socket},route=\"{name}\",promise=\"{promise}\""), route))
+    });
+    labelled.collect()
 }
 
 fn peers_of(reading: &Reading) -> Vec<(String, &Peer)> {

@@ -6,9 +6,9 @@
 use std::thread;
 
 use serde_json::{Value, json};
-use tautline_observe::{Endpoint, EndpointState, Peer, PeerState, Socket};
+use tautline_observe::{Endpoint, EndpointState, Peer, PeerState, Route, Socket};
 
-use super::metrics::{Family, Kind, PEERS, SOCKETS};
+use super::metrics::{Family, Kind, PEERS, ROUTES, SOCKETS};
 use super::post::{self, Client};
 use super::{Seen, Which};
 use crate::args::Metrics;
@@ -86,6 +86,13 @@ fn resource(seen: &Seen, with_peers: bool) -> Value {
         "Whether the endpoint is bound or connected",
         endpoints.collect(),
     ));
+    for family in ROUTES {
+        let points = reading.routes.iter().filter_map(|route| {
+            let labels = [socket_labels(reading.socket(route.socket)?), route_labels(route)].concat();
+            Some((labels, route.since, route))
+        });
+        metrics.extend(metric(family, points, at));
+    }
     if with_peers {
         let labelled = |peer: &Peer| {
             let socket = reading.socket(peer.socket)?;
@@ -140,6 +147,10 @@ fn resource(seen: &Seen, with_peers: bool) -> Value {
 
 fn socket_labels(socket: &Socket) -> Vec<Value> {
     vec![label_of_number("socket", socket.id), label("type", &socket.type_name)]
+}
+
+fn route_labels(route: &Route) -> Vec<Value> {
+    vec![label("route", &route.name), label("promise", &route.promise)]
 }
 
 fn endpoint_labels(endpoint: &Endpoint) -> Vec<Value> {

@@ -1,7 +1,7 @@
 //! `taut ps`: the observed processes.
 
 use super::table::{Column, Side, Table};
-use super::words::{count, now, span};
+use super::words::{count, many, now, span};
 use super::{HOW, Seen, Which, json};
 use crate::args::Ps;
 use crate::failure::Result;
@@ -57,6 +57,10 @@ fn row(seen: &Seen, now: u64) -> [String; 11] {
         sum(|socket| socket.messages_in),
         sum(|socket| socket.queued_out + socket.queued_in),
         sum(|socket| socket.dropped + socket.unroutable + socket.lost),
-        if found.runs { String::new() } else { "has ended without an end".to_owned() },
+        match reading.routes.len() {
+            _ if !found.runs => "has ended without an end".to_owned(),
+            0 => String::new(),
+            routes => many(routes, "route"),
+        },
     ]
 }

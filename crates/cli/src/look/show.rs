@@ -1,6 +1,6 @@
 //! `taut show`: a process, or one of its sockets.
 
-use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, Socket, SocketState};
+use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, Route, Socket, SocketState};
 
 use super::table::{Column, Side, Table};
 use super::words::{bytes, count, many, now, round_trip, span};
@@ -96,6 +96,9 @@ fn describe(seen: &Seen, only: Option<u64>, now: u64) -> String {
     for socket in reading.sockets.iter().filter(|socket| only.is_none_or(|only| socket.id == only)) {
         text.push('\n');
         text += &describe_socket(socket, &by, only.is_some(), now);
+        if let Some(route) = reading.route_of(socket.id) {
+            text += &describe_route(route);
+        }
         if only.is_some() {
             text += &events(reading, socket.id);
         }
@@ -173,6 +176,28 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     if shown < peers.len() {
         text += &format!("  and {} more: taut show PID/{}\n", peers.len() - shown, socket.id);
     }
+    text
+}
+
+fn describe_route(route: &Route) -> String {
+    let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text.as_bytes()));
+    let mut text = format!(
+        "  route {name} ({promise}): {} received, {} done, {} waiting",
+        count(route.received),
+        count(route.done),
+        count(route.waiting)
+    );
+    let others = [
+        (route.dropped, "dropped"),
+        (route.refused, "refused"),
+        (route.unwanted, "unwanted"),
+        (route.again, "again"),
+        (route.known, "known"),
+    ];
+    for (value, what) in others.iter().filter(|(value, _)| *value > 0) {
+        text += &format!(", {} {what}", count(*value));
+    }
+    text.push('\n');
     text
 }
 

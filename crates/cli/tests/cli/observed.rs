@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use tautline_observe::{
-    Context, Endpoint, EndpointState, Event, Identity, Image, Output, Peer, PeerState, Process, Socket,
+    Context, Endpoint, EndpointState, Event, Identity, Image, Output, Peer, PeerState, Process, Route, Socket,
 };
 
 use crate::support::{Ended, Running, TempDir, taut, test};
@@ -64,6 +64,7 @@ pub struct Told {
     pub endpoints: Vec<Endpoint>,
     pub peers: Vec<Peer>,
     pub events: Vec<Event>,
+    pub routes: Vec<Route>,
 }
 
 impl Told {
@@ -118,6 +119,7 @@ impl Told {
         self.endpoints.iter().for_each(|record| image.put(record));
         self.peers.iter().for_each(|record| image.put(record));
         self.events.iter().for_each(|record| image.put(record));
+        self.routes.iter().for_each(|record| image.put(record));
         image.finish(&mut self.process);
         output.write(&image).unwrap();
     }
@@ -215,6 +217,41 @@ fn a_process_is_shown_with_all_of_it() {
         world.run(&["show", &format!("{own}/9")]).failed(2, &["has no socket 9", "it has 3 (PUB), 5 (PULL)"]);
         world.run(&["show", "1"]).failed(2, &["the process 1 is not observed", "taut run --observe"]);
         world.run(&["show", "news"]).failed(2, &["\"news\" is no process"]);
+    });
+}
+
+#[test]
+fn routes_are_shown_with_their_sockets() {
+    test("routes_are_shown_with_their_sockets", || {
+        let world = World::new();
+        let mut told = trouble();
+        let mut route = Route::default();
+        (route.socket, route.since, route.received, route.done) = (5, NOW - SECOND, 12_345, 12_000);
+        (route.waiting, route.again) = (345, 7);
+        (route.name, route.promise) = ("orders \"in\"\x1b".to_owned(), "stored".to_owned());
+        told.routes.push(route);
+        told.write(&mut world.file(None));
+        let pid = std::process::id().to_string();
+        let shown = world.run(&["show", &pid]).text();
+        let line = "  route orders \"in\"\\x1b (stored): 12.3k received, 12.0k done, 345 waiting, 7 again\n";
+        assert!(shown.contains(line), "{shown}");
+        assert!(!world.run(&["show", &format!("{pid}/3")]).text().contains("route"));
+        assert!(world.run(&["ps"]).lines()[1].ends_with(" 1 route"));
+        let metrics = world.run(&["metrics"]).text();
+        let labels = "socket=\"5\",type=\"PULL\",route=\"orders \\\"in\\\"\x1b\",promise=\"stored\"}";
+        for (name, value) in
+            [("received_total", 12_345), ("waiting", 345), ("again_total", 7), ("known_total", 0)]
+        {
+            let found = metrics.lines().find(|line| line.starts_with(&format!("tautline_route_{name}{{")));
+            let found = found.unwrap_or_else(|| panic!("{name} in {metrics}"));
+            assert!(found.ends_with(&format!("{labels} {value}")), "{found}");
+        }
+        let json: serde_json::Value =
+            serde_json::from_slice(&world.run(&["show", "--json", &pid]).out).unwrap();
+        assert_eq!(
+            (json["routes"][0]["done"].as_u64(), json["routes"].as_array().unwrap().len()),
+            (Some(12_000), 1)
+        );
     });
 }
 

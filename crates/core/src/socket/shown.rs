@@ -1,11 +1,22 @@
 //! What a socket tells the watch, where something of it changes that a look at its queues does not
 //! see. Nothing of this is done unless the socket is observed.
 
+use tautline_observe::Route;
+
 use super::Socket;
 use crate::endpoint::Endpoint;
 use crate::pipe::PipeId;
 
 impl Socket {
+    /// Shows, with the socket, what the program does with its messages: the names and counts that
+    /// `tell` answers, by which they are asked for at each look, on a thread of the library. A
+    /// later call takes the place of an earlier one. Without effect if the socket is not observed.
+    pub fn show_route(&self, tell: impl Fn() -> Route + Send + Sync + 'static) {
+        if let Some(watch) = &self.watch {
+            watch.route(std::sync::Arc::new(tell));
+        }
+    }
+
     /// Options or subscriptions have changed.
     pub(super) fn show_options(&self) {
         if let Some(watch) = &self.watch {

@@ -69,7 +69,10 @@ impl Looks {
                 socket.strong_count() > 0
             });
         }
-        sockets.iter().for_each(|socket| socket.look(now, image));
+        for socket in &sockets {
+            socket.look(now, image);
+            socket.put_route(image);
+        }
         {
             let events = lock(&watch.events);
             events.kept.iter().for_each(|event| image.put(event));

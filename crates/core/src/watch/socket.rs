@@ -12,7 +12,8 @@ use crate::queue::{Counts, Probe};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_io::clock::unix_us;
 use tautline_observe::{
-    self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Socket, SocketState, event_name,
+    self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket, SocketState,
+    event_name,
 };
 
 /// What the ids begin with of peers that the owner has not named yet.
@@ -25,7 +26,12 @@ pub(crate) struct SocketWatch {
     /// Where the owner is told that taps have come or gone.
     inbox: Arc<SocketInbox>,
     state: Mutex<State>,
+    /// Since when the program has a route for its messages, and what tells of it.
+    route: Mutex<Option<(u64, Teller)>>,
 }
+
+/// Tells of the program's route. Called by the watch, under no lock.
+type Teller = std::sync::Arc<dyn Fn() -> Route + Send + Sync>;
 
 struct State {
     socket: Socket,
@@ -81,7 +87,7 @@ impl SocketWatch {
             past: Past::default(),
             tells_at: None,
         };
-        SocketWatch { watch, id, inbox, state: Mutex::new(state) }
+        SocketWatch { watch, id, inbox, state: Mutex::new(state), route: Mutex::default() }
     }
 
     /// Its number.
@@ -244,8 +250,17 @@ impl SocketWatch {
         }
     }
 
+    /// The program has a route for its messages, of which this tells, and no other one.
+    pub(crate) fn route(&self, teller: Teller) {
+        // The program's, which is dropped under no lock.
+        let former = lock(&self.route).replace((unix_us(), teller));
+        drop(former);
+    }
+
     /// The socket is closed, before its pipes are.
     pub(crate) fn closed(&self) {
+        let route = lock(&self.route).take();
+        drop(route);
         let mut state = lock(&self.state);
         let State { socket, peers, unseen, lingering, endpoints, tells_at, .. } = &mut *state;
         unseen.clear();
@@ -333,6 +348,14 @@ impl SocketWatch {
             endpoint.socket = socket.id;
             image.put(endpoint);
         }
+    }
+
+    /// Records what the program tells of its route.
+    pub(super) fn put_route(&self, image: &mut Image) {
+        let Some((since, teller)) = lock(&self.route).clone() else { return };
+        let mut route = teller();
+        (route.socket, route.since) = (self.id, since);
+        image.put(&route);
     }
 
     /// Records the peers as they were looked at.

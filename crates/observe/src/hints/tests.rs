@@ -36,7 +36,7 @@ fn peer() -> Peer {
 fn reading(socket: Socket, endpoints: Vec<Endpoint>, peers: Vec<Peer>) -> Reading {
     let process = Process { pid: 1, written: NOW, ..Process::default() };
     let contexts = vec![Context { id: 1, ..Context::default() }];
-    Reading { process, contexts, sockets: vec![socket], endpoints, peers, events: Vec::new() }
+    Reading { process, contexts, sockets: vec![socket], endpoints, peers, ..Reading::default() }
 }
 
 /// The same ten seconds before.

@@ -13,6 +13,7 @@ fn sample() -> Reading {
         address: "tcp://10.0.0.7:51234".into(),
         ..Peer::default()
     };
+    let route = Route { socket: 3, done: 5, known: 1, promise: "stored".into(), ..Route::default() };
     let event = Event { socket: 3, name: "connected".into(), ..Event::default() };
     Reading {
         process,
@@ -21,6 +22,7 @@ fn sample() -> Reading {
         endpoints: vec![Endpoint { given: "tcp://*:5555".into(), bound: true, ..Endpoint::default() }],
         peers: vec![peer; 3],
         events: vec![event],
+        routes: vec![route],
     }
 }
 
@@ -31,6 +33,7 @@ fn image(reading: &Reading) -> Image {
     reading.endpoints.iter().for_each(|record| image.put(record));
     reading.peers.iter().for_each(|record| image.put(record));
     reading.events.iter().for_each(|record| image.put(record));
+    reading.routes.iter().for_each(|record| image.put(record));
     image.finish(&mut reading.process.clone());
     image
 }

@@ -76,21 +76,20 @@ impl Crew {
     pub async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
         self.expire();
         while self.out.len() < self.workers + self.gone.len() {
-            let Some(message) = queue.pop_front() else { return };
-            let number = self.next;
-            let Some(parts) = addressed(&self.course, &message, number.to_be_bytes().to_vec()).await else {
+            let Some(waiting) = queue.pop_front() else { return };
+            let number = self.next.to_be_bytes().to_vec();
+            let Some(parts) = addressed(&self.course, &waiting.message, number).await else {
                 continue;
             };
             match socket.try_send(parts) {
                 Ok(()) => {
-                    self.next += 1;
                     self.course.counters.received.add();
-                    // Its time for the answer begins.
-                    answer(&self.course, &message, AckKind::Progress).await;
-                    self.out.insert(number, (message, Instant::now() + self.answer_within));
+                    let message = waiting.begin(&self.course, self.answer_within).await;
+                    self.out.insert(self.next, (message, Instant::now() + self.answer_within));
+                    self.next += 1;
                 }
                 Err(error) => {
-                    queue.push_front(message);
+                    queue.push_front(waiting);
                     if error != Error::WouldBlock {
                         self.course.complain(error);
                     }

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::jetstream::{self, AckKind};
 use tautline::Error;
@@ -15,6 +16,7 @@ use crate::zmq::{Heard, Socket};
 /// The workers that are connected.
 pub struct Crew {
     course: Arc<Course>,
+    answer_within: Duration,
     /// By routing id, and the message that each one has.
     workers: HashMap<Vec<u8>, Option<jetstream::Message>>,
     /// Those that have asked, the longest waiting first.
@@ -23,8 +25,8 @@ pub struct Crew {
 
 impl Crew {
     /// Without workers yet.
-    pub fn new(course: Arc<Course>) -> Self {
-        Crew { course, workers: HashMap::new(), idle: VecDeque::new() }
+    pub fn new(course: Arc<Course>, answer_within: Duration) -> Self {
+        Crew { course, answer_within, workers: HashMap::new(), idle: VecDeque::new() }
     }
 
     /// How many messages they have.
@@ -70,22 +72,21 @@ impl Crew {
     /// Gives each worker that has asked a message.
     pub async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
         while !queue.is_empty() && !self.idle.is_empty() {
-            let (Some(message), Some(id)) = (queue.pop_front(), self.idle.pop_front()) else { return };
-            let Some(parts) = addressed(&self.course, &message, id.clone()).await else {
+            let (Some(waiting), Some(id)) = (queue.pop_front(), self.idle.pop_front()) else { return };
+            let Some(parts) = addressed(&self.course, &waiting.message, id.clone()).await else {
                 self.idle.push_front(id);
                 continue;
             };
             match socket.try_send(parts) {
                 Ok(()) => {
                     self.course.counters.received.add();
-                    // Its time for the answer begins.
-                    answer(&self.course, &message, AckKind::Progress).await;
+                    let message = waiting.begin(&self.course, self.answer_within).await;
                     self.workers.insert(id, Some(message));
                 }
                 // The ROUTER will tell that it has gone.
-                Err(Error::Unroutable) => queue.push_front(message),
+                Err(Error::Unroutable) => queue.push_front(waiting),
                 Err(error) => {
-                    queue.push_front(message);
+                    queue.push_front(waiting);
                     self.course.complain(error);
                     return;
                 }

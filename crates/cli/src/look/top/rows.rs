@@ -155,6 +155,11 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
         (Trouble::None, format!("{} lost before", count(socket.dropped + socket.lost)))
     } else if socket.monitor {
         (Trouble::None, "for a monitor".to_owned())
+    } else if let Some(route) = process.reading.route_of(socket.id) {
+        let waiting =
+            if route.waiting == 0 { String::new() } else { format!(", {} wait", count(route.waiting)) };
+        let [name, promise] = [&route.name, &route.promise].map(|text| escaped(text.as_bytes()));
+        (Trouble::None, format!("{name} ({promise}): {} done{waiting}", count(route.done)))
     } else {
         (Trouble::None, String::new())
     };

@@ -1,0 +1,281 @@
+"""What is lost and doubled in other trouble than a kill: partitions, a full disk, a stream that stands still or is deleted, two bridges with
+one file.
+
+Each case returns rows as those of `faults` do. Most have a pipeline: a PUSH, a route *stored*, the stream, a route *worked off*, workers; and
+count both routes.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import zmq
+from cases import sock
+from faults import STORED, WORK, answered, compare, numbers, pusher, work_force
+from harness import Hosts, Skip, config
+
+# While it lasts, so many messages are pushed.
+PER = 200
+
+
+class Pipeline:
+    """From a PUSH through the stream to workers, all over ipc, so that what is between the bridge and NATS can be cut."""
+
+    def __init__(self, case, servers=1, hosts=None, store=None, more=""):
+        self.case, self.sent = case, 0
+        self.server, self.client = case.nats(servers, hosts=hosts, store=store)
+        self.client.make("S", ["jobs"], num_replicas=servers)
+        into, out = (f"ipc://{case.folder}/{name}" for name in ("in", "out"))
+        self.log = f"{case.folder}/done.txt"
+        self.bridge = case.bridge(
+            config(self.server, STORED.format(socket="PULL", endpoint=into, more=more), WORK.format(endpoint=out)),
+            within=hosts.within(servers) if hosts else [],
+        )
+        self.workers = case.keep(work_force(out, self.log))
+        self.push = pusher(case, into)
+
+    def send(self, number, size=0):
+        for _ in range(number):
+            self.push.send(b"x" * size + b" %d" % self.sent)
+            self.sent += 1
+
+    def stored(self):
+        """Waits until the stream has all."""
+        self.bridge.reaches("in", done=self.sent)
+
+    def rows(self, trouble):
+        """Once all is stored and worked off: nothing is lost."""
+        self.stored()
+        self.bridge.until(lambda: self.workers.count() == self.sent, "all worked off")
+        found = numbers(self.client.stored("S"))
+        lost, doubled = compare(range(self.sent), found)
+        assert (lost, doubled) == (0, 0), (lost, doubled)
+        gone, again = compare(found, self.workers.done())
+        assert gone == 0, gone
+        return [
+            ("stored, PUSH to PULL", trouble, self.case.round, self.sent, lost, doubled),
+            ("worked off: at least once", trouble, self.case.round, self.sent, gone, again),
+        ]
+
+
+def partition(case, times):
+    """Between the bridge and NATS nothing arrives, for moments and for longer than it takes to notice."""
+    hosts = case.keep(Hosts(2))
+    pipeline, seconds = Pipeline(case, hosts=hosts), random.Random(6)
+    for at in case.rounds(times):
+        pipeline.send(PER)
+        hosts.cut(1)
+        pipeline.send(PER)
+        # Every fifth is as long as connections take to be given up.
+        time.sleep(12 if at % 5 == 4 else seconds.uniform(0.05, 3))
+        hosts.join(1)
+    return pipeline.rows("partition of bridge and NATS")
+
+
+def partition_of_leader(case, times):
+    """The leader of three is cut off from the others, and from the bridge: the two that are left go on."""
+    hosts = case.keep(Hosts(4))
+    pipeline = Pipeline(case, servers=3, hosts=hosts)
+    for _ in case.rounds(times):
+        pipeline.send(PER)
+        leader = None
+        while leader is None:
+            leader = pipeline.client.leader("S")
+        hosts.cut(leader)
+        pipeline.send(PER)
+        pipeline.stored()
+        hosts.join(leader)
+    return pipeline.rows("leader of three cut off")
+
+
+def full_disk(case, times):
+    """The disk of the server is full: senders feel it; when there is room again, all is stored."""
+    store = f"{case.folder}/disk"
+    os.makedirs(store)
+    case.keep(Disk(store))
+    pipeline = Pipeline(case, store=store, more="hwm = 10")
+    pipeline.push.setsockopt(zmq.SNDTIMEO, 3000)
+    for at in case.rounds(times):
+        start = pipeline.sent
+        try:
+            while pipeline.sent < start + 20_000:
+                pipeline.send(1, 10_000)
+        except zmq.Again:
+            pass
+        assert pipeline.sent < start + 20_000, "the disk is not full"
+        pipeline.bridge.reaches("in", waiting=64)
+        Disk.resize(store, 16 * (at + 2))
+        # It has given up its streams, as it says, and takes them up again when it is started.
+        pipeline.server.again()
+    pipeline.push.setsockopt(zmq.SNDTIMEO, 200_000)
+    return pipeline.rows("full disk")
+
+
+class Disk:
+    """A small one."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], capture_output=True, text=True)
+        if mounted.returncode:
+            raise Skip(f"no small disk: {mounted.stderr.strip()}")
+
+    @staticmethod
+    def resize(folder, megabytes):
+        subprocess.run(["mount", "-o", f"remount,size={megabytes}m", folder], check=True)
+
+    def end(self):
+        subprocess.run(["umount", "-l", self.folder], check=True)
+
+
+def stalled_stream(case, times):
+    """The server stands still, for moments and for longer than an answer is waited for: what is asked again is stored once."""
+    pipeline, seconds = Pipeline(case), random.Random(7)
+    for at in case.rounds(times):
+        pipeline.send(PER)
+        pipeline.server.servers[0].send_signal(signal.SIGSTOP)
+        try:
+            pipeline.send(PER)
+            time.sleep(14 if at % 5 == 4 else seconds.uniform(0.05, 6))
+        finally:
+            pipeline.server.servers[0].send_signal(signal.SIGCONT)
+    return pipeline.rows("stream stands still")
+
+
+def deleted_stream(case, times):
+    """The stream is deleted while both routes work, and made again: what is sent from then on is answered once it is stored, and worked off."""
+    server, client = case.nats()
+    client.make("S", ["jobs"])
+    endpoint, out, log = case.endpoint(), case.endpoint(), f"{case.folder}/done.txt"
+    bridge = case.bridge(config(server, STORED.format(socket="ROUTER", endpoint=endpoint, more="id_part = 0"), WORK.format(endpoint=out)))
+    workers = case.keep(work_force(out, log))
+    dealer, sent, lost, doubled, again = sock(case, "DEALER", endpoint), 0, 0, 0, 0
+
+    def send():
+        nonlocal sent
+        for _ in range(PER):
+            dealer.send_multipart([b"id-%d" % sent, b"%d" % sent])
+            sent += 1
+
+    def heard(number):
+        for _ in range(number):
+            answer = dealer.recv_multipart()
+            assert answer[0] == b"stored", answer
+
+    for _ in case.rounds(times):
+        send()
+        heard(PER // 2)
+        client.persist(lambda: client.streams.delete_stream("S"))
+        # Those that were stored are gone with the stream; the others are stored in the new one.
+        first = sent
+        send()
+        bridge.until(lambda: bridge.numbers["in"]["again"] > 0, "a second attempt")
+        client.make("S", ["jobs"])
+        heard(2 * PER - PER // 2)
+        found = [number for number in answered(client) if number >= first]
+        gone, twice = compare(range(first, sent), found)
+        lost, doubled = lost + gone, doubled + twice
+        wanted = {f"id-{at}" for at in range(first, sent)}
+        bridge.until(lambda: workers.count() and wanted <= workers.different, "all worked off")
+        again += sum(int(word[3:]) >= first for word in workers.words()) - (sent - first)
+    assert (lost, doubled) == (0, 0), (lost, doubled)
+    return [
+        ("stored, DEALER to ROUTER", "stream deleted, made again", case.round, sent, lost, doubled),
+        ("worked off: at least once", "stream deleted, made again", case.round, case.round * PER, 0, again),
+    ]
+
+
+TWINS = """
+name = "all"
+promise = "stored"
+socket = "SUB"
+connect = "{pub}"
+subscribe = "all"
+stream = "S"
+subject = "all.>"
+id_part = 1
+
+[[routes]]
+name = "some"
+promise = "stored"
+socket = "PULL"
+connect = "{push}"
+stream = "S"
+subject = "some"
+
+[[routes]]
+name = "work"
+promise = "worked off"
+socket = "DEALER"
+connect = "{work}"
+stream = "S"
+subject = "some"
+consumer = "crew"
+answer_within = "2s"
+"""
+
+
+def twin_bridges(case, times):
+    """Two bridges with one file, one of which is killed again and again: of what both publish the stream keeps one, and what one of them has
+    taken from the consumer comes back."""
+    server, client = case.nats()
+    client.make("S", ["all.>", "some"])
+    publisher, push, service = (sock(case, kind, **more) for kind, more in (("XPUB", {"XPUB_VERBOSE": 1}), ("PUSH", {}), ("REP", {})))
+    ends = {}
+    for name, socket in [("pub", publisher), ("push", push), ("work", service)]:
+        ends[name] = case.endpoint()
+        socket.bind(ends[name])
+    text = config(server, TWINS.format(**ends))
+    twins = [case.bridge(text), case.bridge(text)]
+    assert [publisher.recv(), publisher.recv()] == [b"\x01all", b"\x01all"]
+    done, ended = [], threading.Event()
+
+    def serve():
+        poller = zmq.Poller()
+        poller.register(service, zmq.POLLIN)
+        while not ended.is_set():
+            if poller.poll(100):
+                done.append(int(service.recv_multipart()[-1]))
+                service.send(b"done")
+
+    worker = threading.Thread(target=serve, daemon=True)
+    worker.start()
+    sent = 0
+    for _ in case.rounds(times):
+        for _ in range(PER):
+            publisher.send_multipart([b"all", b"id-%d" % sent, b"%d" % sent])
+            push.send(b"%d" % sent)
+            sent += 1
+        # What a PUSH has given to one that is killed is lost. So it is killed when all is stored, while the worker is still at it.
+        while client.count("S") < 2 * sent:
+            time.sleep(0.02)
+        twins[1].again()
+    while len(set(done)) < sent:
+        time.sleep(0.02)
+    ended.set()
+    worker.join()
+    messages = client.stored("S")
+    every = [int(data[int(headers["Zmq-Parts"].split(",")[0]) :]) for subject, headers, data in messages if subject != "some"]
+    some = [int(data) for subject, _, data in messages if subject == "some"]
+    killed, rows = "one of two bridges with one file", []
+    for promise, found in [("stored, SUB, id in the message", every), ("stored, PUSH to PULL", some)]:
+        lost, doubled = compare(range(sent), found)
+        assert (lost, doubled) == (0, 0), (promise, lost, doubled)
+        rows.append((promise, killed, case.round, sent, lost, doubled))
+    lost, again = compare(range(sent), done)
+    assert lost == 0, lost
+    rows.append(("worked off: at least once", killed, case.round, sent, lost, again))
+    return rows
+
+
+CASES = {
+    "partition": partition,
+    "partition_of_leader": partition_of_leader,
+    "full_disk": full_disk,
+    "stalled_stream": stalled_stream,
+    "deleted_stream": deleted_stream,
+    "twin_bridges": twin_bridges,
+}
