@@ -54,13 +54,14 @@ pub fn run(options: &Options) -> Result<(), Fault> {
 }
 
 /// What ends the bridge.
-struct Signals {
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    /// From now on they come here.
+    pub fn new() -> std::io::Result<Self> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -68,7 +69,7 @@ impl Signals {
     }
 
     /// The first asks to stop; the second is the end.
-    async fn pass_on(mut self, stopper: Stopper) {
+    pub async fn pass_on(mut self, stopper: Stopper) {
         self.next().await;
         stopper.ask();
         self.next().await;

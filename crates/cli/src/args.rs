@@ -2,6 +2,7 @@
 
 mod audit;
 mod bridge;
+mod names;
 mod observed;
 mod policy;
 mod programs;
@@ -9,6 +10,7 @@ mod recorded;
 
 pub use audit::Audit;
 pub use bridge::Bridge;
+pub use names::Names;
 pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use policy::Policy;
 pub use programs::Run;
@@ -95,6 +97,8 @@ pub enum Command {
     Proxy(Box<Proxy>),
     /// Forward messages between ZeroMQ sockets and NATS, and keep them in its streams
     Bridge(Bridge),
+    /// Show what names (`name://`) stand for, and tell other hosts through NATS
+    Names(Names),
     /// Run an existing program on Tautline, without changing it
     Run(Run),
     /// List the observed processes of this user

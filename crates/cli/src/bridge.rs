@@ -6,6 +6,13 @@ use tautline_bridge::{Config, Fault, Options};
 
 use crate::args::Bridge;
 use crate::failure::{Failure, Result};
+use tautline_names::Names;
+
+/// `taut names --serve`, until a signal comes.
+pub fn serve_names(file: &std::path::Path, names: &Names) -> Result<()> {
+    let failure = |fault: Fault| Failure::failed(format!("names {}: {fault}", file.display()));
+    tautline_bridge::names::serve(names).map_err(failure)
+}
 
 /// Until a signal comes.
 pub fn run(args: &Bridge) -> Result<()> {

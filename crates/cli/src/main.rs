@@ -30,6 +30,7 @@ mod audit;
 mod bench;
 #[cfg_attr(not(feature = "bridge"), path = "no_bridge.rs")]
 mod bridge;
+mod names;
 mod commands;
 mod config;
 mod endpoint;
@@ -93,6 +94,7 @@ fn execute(command: Command) -> Result<()> {
         Command::Keygen(args) => keygen::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Bridge(args) => bridge::run(&args),
+        Command::Names(args) => names::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Ping(args) => ping::run(&args),
         Command::Contexts(args) => generate::contexts(&args),

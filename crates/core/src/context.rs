@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 use crate::ablation::{Rule, without};
 use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
+#[cfg(feature = "names")]
+use crate::directory::Directory;
+#[cfg(feature = "names")]
+use crate::driver::Neighbours;
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -67,6 +71,9 @@ struct Inner {
     watch: OnceLock<Arc<ContextWatch>>,
     /// The policy of its sockets, if there is one.
     guard: OnceLock<Arc<Guard>>,
+    /// What names stand for, if there is anything that knows.
+    #[cfg(feature = "names")]
+    directory: OnceLock<Arc<Directory>>,
 }
 
 #[derive(Default)]
@@ -154,6 +161,12 @@ impl Context {
             // As if each of its rules refused.
             Err(_) => drop(guard.set(Guard::closed())),
         }
+        #[cfg(feature = "names")]
+        let directory = OnceLock::new();
+        #[cfg(feature = "names")]
+        if let Some(named) = Directory::of_environment() {
+            let _ = directory.set(named.clone());
+        }
         let context = Context(Arc::new(Inner {
             process: thread::process_id(),
             settings: Mutex::default(),
@@ -167,6 +180,8 @@ impl Context {
             connected: Mutex::default(),
             watch: OnceLock::new(),
             guard,
+            #[cfg(feature = "names")]
+            directory,
         }));
         if asked {
             // A program runs as well where it cannot be looked at.
@@ -217,6 +232,39 @@ impl Context {
             Error::Invalid
         })?;
         self.0.guard.set(guard).map_err(|_| Error::Invalid)
+    }
+
+    /// Reads what names (`name://`) stand for from a names file, for what is bound and connected
+    /// from now on.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard
+    /// error, and if the context has one already: that of `TAUT_NAMES`, most likely;
+    /// [`Error::NotSupported`] if the library was built without names.
+    #[cfg_attr(not(feature = "names"), allow(unused_variables, reason = "there are none"))]
+    pub fn set_names(&self, path: &std::path::Path) -> Result<(), Error> {
+        #[cfg(feature = "names")]
+        return {
+            let directory = Directory::open(path.to_owned()).map_err(|fault| {
+                policy::say(&fault);
+                Error::Invalid
+            })?;
+            self.0.directory.set(directory).map_err(|_| Error::Invalid)
+        };
+        #[cfg(not(feature = "names"))]
+        Err(Error::NotSupported)
+    }
+
+    /// What names stand for, if anything knows.
+    #[cfg(feature = "names")]
+    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
+        self.0.directory.get()
+    }
+
+    /// Its bound inproc names.
+    #[cfg(feature = "names")]
+    pub(crate) fn neighbours(&self) -> Arc<dyn Neighbours> {
+        self.0.names.clone()
     }
 
     /// What the policy allows of a call, if there is one. `at` is the answer about a host that is
@@ -284,6 +332,11 @@ impl Context {
             // As C writes it, perhaps.
             let named = value.strip_suffix(&[0]).unwrap_or(value);
             return self.set_policy(std::str::from_utf8(named).map_err(|_| Error::Invalid)?);
+        }
+        #[cfg(feature = "names")]
+        if option == settings::TAUTLINE_NAMES {
+            let path = value.strip_suffix(&[0]).unwrap_or(value);
+            return self.set_names(std::str::from_utf8(path).map_err(|_| Error::Invalid)?.as_ref());
         }
         lock(&self.0.settings).set_bytes(option, value)
     }

@@ -57,6 +57,9 @@ pub(crate) enum Endpoint {
     /// `udp://`: an address, to be read when it is sure that the socket type has a use for
     /// datagrams; never empty.
     Datagram(String),
+    /// `name://`: what a directory knows the endpoints of; never empty.
+    #[cfg(feature = "names")]
+    Name(String),
 }
 
 impl Endpoint {
@@ -82,6 +85,10 @@ impl Endpoint {
         if scheme == "udp" {
             return Ok(Endpoint::Datagram(address.to_owned()));
         }
+        #[cfg(feature = "names")]
+        if scheme == tautline_names::SCHEME {
+            return Ok(Endpoint::Name(address.to_owned()));
+        }
         Err(Error::ProtocolNotSupported)
     }
 
@@ -91,6 +98,8 @@ impl Endpoint {
             Endpoint::Stream(scheme, _) => scheme,
             Endpoint::Inproc(_) => "inproc",
             Endpoint::Datagram(_) => "udp",
+            #[cfg(feature = "names")]
+            Endpoint::Name(_) => tautline_names::SCHEME,
         }
     }
 
@@ -98,7 +107,7 @@ impl Endpoint {
     pub(crate) fn address<A: Address>(&self) -> Option<&A> {
         match self {
             Endpoint::Stream(_, address) => (&**address as &dyn Any).downcast_ref(),
-            Endpoint::Inproc(_) | Endpoint::Datagram(_) => None,
+            _ => None,
         }
     }
 
@@ -106,7 +115,7 @@ impl Endpoint {
     pub(crate) fn for_bind(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.for_bind(),
-            Endpoint::Inproc(_) | Endpoint::Datagram(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -114,7 +123,7 @@ impl Endpoint {
     pub(crate) fn for_connect(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.for_connect(),
-            Endpoint::Inproc(_) | Endpoint::Datagram(_) => Ok(()),
+            _ => Ok(()),
         }
     }
 }
@@ -125,6 +134,8 @@ impl fmt::Display for Endpoint {
             Endpoint::Stream(scheme, address) => write!(f, "{scheme}://{address}"),
             Endpoint::Inproc(name) => write!(f, "inproc://{name}"),
             Endpoint::Datagram(address) => write!(f, "udp://{address}"),
+            #[cfg(feature = "names")]
+            Endpoint::Name(name) => write!(f, "{}://{name}", tautline_names::SCHEME),
         }
     }
 }

@@ -36,6 +36,8 @@ mod sync;
 
 #[cfg(not(loom))]
 mod context;
+#[cfg(all(feature = "names", not(loom)))]
+mod directory;
 #[cfg(not(loom))]
 mod driver;
 #[cfg(not(loom))]

@@ -29,6 +29,11 @@ pub(crate) mod event {
     pub(crate) const PIPES_STATS: u32 = 0x10000;
     /// Of our own, for version 3: a peer may not use a topic.
     pub(crate) const TOPIC_REFUSED: u32 = 0x1000_0000;
+    /// Of our own, for version 3: a name stands for something else, or cannot be asked for.
+    #[cfg(feature = "names")]
+    pub(crate) const NAME: u32 = 0x2000_0000;
+    /// Those of our own.
+    pub(crate) const OWN: u32 = 0x3000_0000;
 }
 
 /// The two ends of a connection, as endpoints; either may be empty.

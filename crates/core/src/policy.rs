@@ -27,6 +27,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
 
 pub(crate) use complaint::say;
+#[cfg(feature = "names")]
+pub(crate) use complaint::say_later;
 pub(crate) use gate::{Counted, Gate, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
@@ -82,7 +84,7 @@ struct Inner {
 
 /// What of a file changes with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
 }
@@ -375,7 +377,8 @@ impl std::fmt::Display for Place {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+/// How a file is now.
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(path).ok()?;
     Some(Stamp { length: found.len(), modified: found.modified().ok() })
 }

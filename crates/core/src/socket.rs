@@ -8,6 +8,8 @@ mod create;
 mod datagrams;
 mod endpoints;
 mod monitor;
+#[cfg(feature = "names")]
+mod names;
 mod news;
 mod options;
 mod peers;

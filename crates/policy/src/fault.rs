@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why a policy cannot be used.
+/// Why a file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {

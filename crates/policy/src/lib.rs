@@ -29,7 +29,7 @@ mod limits;
 mod parse;
 mod pattern;
 mod rule;
-mod table;
+pub mod table;
 mod tls;
 mod topics;
 

@@ -1,4 +1,4 @@
-//! Reading tables: each value is taken once, and what is left over is a fault.
+//! Reading tables of TOML: each value is taken once, and what is left over is a fault with its line.
 
 use std::ops::Range;
 
@@ -7,33 +7,39 @@ use toml::de::{DeTable, DeValue};
 
 use crate::Fault;
 
-/// The text of a policy, for the lines of its values.
-#[derive(Clone, Copy)]
-pub(crate) struct Source<'a>(pub(crate) &'a str);
+/// The text of a file, for the lines of its values.
+#[derive(Clone, Copy, Debug)]
+struct Source<'a>(&'a str);
 
 impl Source<'_> {
-    pub(crate) fn fault(self, at: Range<usize>, what: impl Into<String>) -> Fault {
+    fn fault(self, at: Range<usize>, what: impl Into<String>) -> Fault {
         let before = self.0.get(..at.start).unwrap_or(self.0);
         Fault { line: before.matches('\n').count() + 1, what: what.into() }
     }
 }
 
 /// A value and where it is.
-pub(crate) struct Value<'a> {
+#[derive(Debug)]
+pub struct Value<'a> {
     source: Source<'a>,
     name: String,
     value: Spanned<DeValue<'a>>,
 }
 
 /// A table of which values are taken.
-pub(crate) struct Table<'a> {
+#[derive(Debug)]
+pub struct Table<'a> {
     source: Source<'a>,
     span: Range<usize>,
     entries: Vec<(Spanned<String>, Value<'a>)>,
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn parse(text: &'a str) -> Result<Self, Fault> {
+    /// The table that a whole file is.
+    ///
+    /// # Errors
+    /// What is no TOML, with its line.
+    pub fn parse(text: &'a str) -> Result<Self, Fault> {
         let source = Source(text);
         let parsed = DeTable::parse(text).map_err(|error| {
             source.fault(error.span().unwrap_or_default(), error.message().replace('\n', " "))
@@ -51,48 +57,64 @@ impl<'a> Table<'a> {
     }
 
     /// Takes a value out.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Value<'a>> {
+    pub fn take(&mut self, name: &str) -> Option<Value<'a>> {
         let at = self.entries.iter().position(|(key, _)| key.get_ref() == name)?;
         Some(self.entries.remove(at).1)
     }
 
     /// Takes all values.
-    pub(crate) fn all(self) -> impl Iterator<Item = (Spanned<String>, Value<'a>)> {
+    pub fn all(self) -> impl Iterator<Item = (Spanned<String>, Value<'a>)> {
         self.entries.into_iter()
     }
 
     /// A fault of the whole table.
-    pub(crate) fn fault(&self, what: impl Into<String>) -> Fault {
+    pub fn fault(&self, what: impl Into<String>) -> Fault {
         self.source.fault(self.span.clone(), what)
     }
 
     /// There is nothing left that has no meaning.
-    pub(crate) fn end(self, known: &str) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    /// The first value that is left; `known` says what there may be.
+    pub fn end(self, known: &str) -> Result<(), Fault> {
         let Some((key, _)) = self.entries.into_iter().next() else { return Ok(()) };
         Err(self.source.fault(key.span(), format!("`{}` is not known here: {known}", key.get_ref())))
     }
 }
 
 impl<'a> Value<'a> {
-    pub(crate) fn fault(&self, what: impl std::fmt::Display) -> Fault {
+    /// A fault of this value.
+    pub fn fault(&self, what: impl std::fmt::Display) -> Fault {
         self.source.fault(self.value.span(), format!("`{}` {what}", self.name))
     }
 
-    pub(crate) fn text(self) -> Result<String, Fault> {
+    /// A text.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn text(self) -> Result<String, Fault> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.clone().into_owned()),
             _ => Err(self.fault("must be a text in quotes")),
         }
     }
 
-    pub(crate) fn flag(self) -> Result<bool, Fault> {
+    /// True or false.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn flag(self) -> Result<bool, Fault> {
         match self.value.get_ref() {
             DeValue::Boolean(value) => Ok(*value),
             _ => Err(self.fault("must be true or false")),
         }
     }
 
-    pub(crate) fn number(self) -> Result<u64, Fault> {
+    /// A number from 0.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn number(self) -> Result<u64, Fault> {
         let number = match self.value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
@@ -100,7 +122,11 @@ impl<'a> Value<'a> {
         number.ok_or_else(|| self.fault("must be a number from 0"))
     }
 
-    pub(crate) fn table(self) -> Result<Table<'a>, Fault> {
+    /// A table.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn table(self) -> Result<Table<'a>, Fault> {
         if !matches!(self.value.get_ref(), DeValue::Table(_)) {
             return Err(self.fault("must be a table"));
         }
@@ -112,7 +138,7 @@ impl<'a> Value<'a> {
     }
 
     /// The values of an array, or the one that is here in place of it.
-    pub(crate) fn list(self) -> Vec<Value<'a>> {
+    pub fn list(self) -> Vec<Value<'a>> {
         let Value { source, name, value } = self;
         let span = value.span();
         match value.into_inner() {
@@ -124,7 +150,10 @@ impl<'a> Value<'a> {
     }
 
     /// Reads each value of a list; an empty one is a fault, as it would fit nothing.
-    pub(crate) fn each<T>(
+    ///
+    /// # Errors
+    /// The first one, of `read` or of the list.
+    pub fn each<T>(
         self,
         mut read: impl FnMut(Value<'a>) -> Result<T, Fault>,
     ) -> Result<Vec<T>, Fault> {
@@ -134,7 +163,10 @@ impl<'a> Value<'a> {
     }
 
     /// One of some words.
-    pub(crate) fn word<T: Copy>(self, words: &[(&str, T)]) -> Result<T, Fault> {
+    ///
+    /// # Errors
+    /// It is none of them.
+    pub fn word<T: Copy>(self, words: &[(&str, T)]) -> Result<T, Fault> {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         let wrong = self.fault(format_args!("must be one of: {}", known.join(", ")));
         let text = self.text()?;

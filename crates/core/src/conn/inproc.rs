@@ -100,6 +100,8 @@ pub(crate) struct Offer {
     pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
     /// The other side.
     pub(crate) peer: Box<PeerInfo>,
+    /// The owner has connected, and not bound.
+    pub(crate) connected_here: bool,
     /// What is worth keeping of it if the other side goes before the owner takes it.
     pub(crate) keep: Keep,
 }
@@ -133,8 +135,8 @@ pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, O
     let (out_1, in_0) = way(connecting.conflates_incoming());
     let ([end_0, end_1], [peer_0, peer_1]) = (ends, peers);
     (
-        Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0, keep: Keep::Messages },
-        Offer { end: end_1, outgoing: out_1, incoming: in_1, peer: peer_1, keep: Keep::Messages },
+        Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0, connected_here: true, keep: Keep::Messages },
+        Offer { end: end_1, outgoing: out_1, incoming: in_1, peer: peer_1, connected_here: false, keep: Keep::Messages },
     )
 }
 

@@ -95,6 +95,9 @@ pub(crate) enum News {
     Met(u32, Box<PeerInfo>),
     /// The other side of an inproc pipe is gone.
     Left(u32),
+    /// A name stands no longer for all that it has led to.
+    #[cfg(feature = "names")]
+    Moved,
     /// Taps have come or gone.
     Tapped,
     /// The context was terminated.

@@ -28,6 +28,14 @@ impl Binding {
         offer.end.meet();
         offer.greet(&self.hello);
     }
+
+    /// The socket gets this end; what is known of it.
+    fn welcome(&self, mut offer: Offer) -> Box<PeerInfo> {
+        self.take(&mut offer);
+        offer.end.lies_in(&self.inbox);
+        self.inbox.push(News::Inproc(Box::new(offer)));
+        self.whoami.clone()
+    }
 }
 
 /// The names of one context.
@@ -77,7 +85,7 @@ impl Names {
     pub(super) fn connect(
         &mut self,
         name: &str,
-        mut offer: Offer,
+        offer: Offer,
         shelf: Weak<dyn Shelf>,
     ) -> Option<Box<PeerInfo>> {
         let Some(binding) = self.bound.get(name) else {
@@ -85,10 +93,7 @@ impl Names {
             self.pending.push((name.to_owned(), offer));
             return None;
         };
-        binding.take(&mut offer);
-        offer.end.lies_in(&binding.inbox);
-        binding.inbox.push(News::Inproc(Box::new(offer)));
-        Some(binding.whoami.clone())
+        Some(binding.welcome(offer))
     }
 
     /// Frees a name, if this socket is bound to it.
@@ -126,6 +131,18 @@ impl Shelf for Mutex<Names> {
     fn given_up(&self) {
         let void = lock(self).note_given_up();
         drop(void);
+    }
+}
+
+#[cfg(feature = "names")]
+impl crate::driver::Neighbours for Mutex<Names> {
+    fn has(&self, name: &str) -> bool {
+        lock(self).is_bound(name)
+    }
+
+    fn meet(&self, name: &str, offer: Offer) -> Option<Box<PeerInfo>> {
+        let names = lock(self);
+        Some(names.bound.get(name)?.welcome(offer))
     }
 }
 

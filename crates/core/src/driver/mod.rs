@@ -12,6 +12,8 @@ mod acceptor;
 mod datagram;
 mod dialer;
 mod few;
+#[cfg(feature = "names")]
+mod finder;
 mod handshake;
 mod heartbeat;
 mod mishap;
@@ -31,6 +33,8 @@ mod wire;
 pub(crate) use acceptor::Acceptor;
 pub(crate) use datagram::{DatagramPort, Form};
 pub(crate) use dialer::{Dialer, check as check_dial};
+#[cfg(feature = "names")]
+pub(crate) use finder::{Finder, Neighbours, Way, inproc_endpoint, may_be_inproc};
 use site::Resident;
 pub(crate) use site::Site;
 pub(crate) use ticket::{Ticket, Tickets};

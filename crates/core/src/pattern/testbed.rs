@@ -36,7 +36,7 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     there.end.set_receive_hwm(theirs.receive_hwm);
     let pipe = |offer: inproc::Offer, options: &Options| {
         let peer = offer.peer.clone();
-        let mut pipe = Pipe::inproc(offer, options.send_hwm, false);
+        let mut pipe = Pipe::inproc(offer, options.send_hwm);
         pipe.set_peer(peer);
         pipe
     };

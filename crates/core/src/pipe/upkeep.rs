@@ -22,14 +22,14 @@ impl Pipe {
     }
 
     /// The pipe of an inproc end.
-    pub(crate) fn inproc(offer: Offer, send_hwm: u32, connected_here: bool) -> Self {
+    pub(crate) fn inproc(offer: Offer, send_hwm: u32) -> Self {
         let mut outgoing = Outgoing::new(offer.outgoing);
         outgoing.set_inproc_limit(&offer.end, send_hwm);
         Pipe {
             link: Link::Inproc(offer.end),
             outgoing,
             incoming: Incoming::new(offer.incoming),
-            peer: Peer::new(connected_here),
+            peer: Peer::new(offer.connected_here),
         }
     }
 

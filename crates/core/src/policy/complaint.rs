@@ -16,7 +16,7 @@ pub(crate) fn say(text: &str) {
 
 /// Writes a line. A thread of its own does, which no signal can reach: neither SIGPIPE of a pipe
 /// that nothing reads any more, nor SIGXFSZ. What cannot be written is lost.
-pub(super) fn say_later(text: &str) -> mpsc::Receiver<()> {
+pub(crate) fn say_later(text: &str) -> mpsc::Receiver<()> {
     let line = format!("tautline: {text}\n");
     let (done, is_done) = mpsc::channel();
     let _ = std::thread::Builder::new().name("ZMQbg/say".into()).spawn(move || {

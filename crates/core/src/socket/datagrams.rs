@@ -98,7 +98,7 @@ impl Socket {
         let (mine, far) = inproc::pair(&self.pipes.options, [nobody.clone(), nobody]);
         mine.end.meet();
         let port = DatagramPort::start(&site, name, socket, far, form, receives, destination)?;
-        let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm, true);
+        let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm);
         // DGRAM has one endpoint; the port of another one ends with its pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
         self.show_endpoint(given, name, receives);

@@ -1,8 +1,12 @@
 //! bind, connect, unbind, disconnect (zmq_bind(3) and its like).
 
 use super::Socket;
+#[cfg(feature = "names")]
+use super::names::Offered;
 use super::topics::keep_by_policy;
 use crate::conn::{PeerInfo, inproc};
+#[cfg(feature = "names")]
+use crate::driver::Finder;
 use crate::driver::{Acceptor, DatagramPort, Dialer, Site, check_dial};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -27,6 +31,12 @@ pub(super) enum What {
     InprocConnected(PipeId),
     /// The pipe to an endpoint for datagrams, and the endpoint.
     Datagram(PipeId, Arc<DatagramPort>),
+    /// A name that was bound; what was bound for it has entries of its own.
+    #[cfg(feature = "names")]
+    Offered(Box<Offered>),
+    /// A name that was connected.
+    #[cfg(feature = "names")]
+    Named(Arc<Finder>),
 }
 
 impl Entry {
@@ -36,8 +46,30 @@ impl Entry {
             What::Bound(_) | What::InprocBound => true,
             What::Connected(_) | What::InprocConnected(_) => false,
             What::Datagram(_, port) => port.receives(),
+            #[cfg(feature = "names")]
+            What::Offered(_) => true,
+            #[cfg(feature = "names")]
+            What::Named(_) => false,
         };
         *self.given == *given && is_bound == bound
+    }
+
+    /// What finds the peers of a connected name.
+    #[cfg(feature = "names")]
+    pub(super) fn finder(&self) -> Option<&Arc<Finder>> {
+        match &self.what {
+            What::Named(finder) => Some(finder),
+            _ => None,
+        }
+    }
+
+    /// The endpoints that were bound for a bound name.
+    fn parts(&self) -> &[String] {
+        match &self.what {
+            #[cfg(feature = "names")]
+            What::Offered(offered) => &offered.parts,
+            _ => &[],
+        }
     }
 
     /// Whether it is a connected one that will never be tried again.
@@ -81,6 +113,10 @@ impl Socket {
         parsed: &Endpoint,
         at: Result<Answer, Error>,
     ) -> Result<(), Error> {
+        #[cfg(feature = "names")]
+        if let Endpoint::Name(name) = parsed {
+            return self.bind_name(endpoint, name);
+        }
         if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
             let allowed = self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
             unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
@@ -166,13 +202,15 @@ impl Socket {
         if let Endpoint::Inproc(name) = &parsed {
             return self.connect_inproc(endpoint, name);
         }
+        #[cfg(feature = "names")]
+        if let Endpoint::Name(name) = &parsed {
+            return self.connect_name(endpoint, name);
+        }
         let site = self.site_for_streams()?;
         self.end_refused(endpoint);
         // What was given up is connected anew.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
-        if self.pipes.options.facts().connects_once
-            && self.endpoints.iter().any(|entry| *entry.given == *endpoint)
-        {
+        if self.pipes.options.facts().connects_once && self.has_connected(endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the
             // second call as well.
             return Ok(None);
@@ -216,11 +254,16 @@ impl Socket {
         Ok(id)
     }
 
+    /// Whether this was connected and not disconnected.
+    pub(super) fn has_connected(&self, endpoint: &str) -> bool {
+        self.endpoints.iter().any(|entry| *entry.given == *endpoint)
+    }
+
     fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
         let nobody = Box::new(PeerInfo::default());
         let (mine, theirs) = inproc::pair(&self.pipes.options, [nobody, self.whoami()]);
         let send_hwm = self.pipes.options.send_hwm;
-        let mut pipe = Pipe::inproc(mine, send_hwm, true);
+        let mut pipe = Pipe::inproc(mine, send_hwm);
         if self.pipes.options.connect_routing_id.is_some() {
             pipe.peer.routing_id = *self.pipes.options_mut().connect_routing_id.take().unwrap_or_default();
         }
@@ -285,7 +328,15 @@ impl Socket {
         self.forget_ended();
         let local =
             self.has_listener().then(|| transport::local_name(&parsed, at, &self.pipes.options)).flatten();
+        let parts: Vec<String> = self
+            .endpoints
+            .iter()
+            .filter(|entry| *entry.given == *endpoint)
+            .flat_map(|entry| entry.parts().iter().cloned())
+            .collect();
         let is_named = |entry: &Entry| match &entry.what {
+            What::Bound(acceptor) if parts.iter().any(|part| part == acceptor.endpoint()) => true,
+            What::InprocBound if parts.iter().any(|part| **part == *entry.given) => true,
             // `tcp://*:*` is the name of nothing: the endpoint that it has become is.
             What::Bound(acceptor) => {
                 acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
@@ -297,7 +348,8 @@ impl Socket {
             std::mem::take(&mut self.endpoints).into_iter().partition(is_named);
         self.endpoints = staying;
         // A bound inproc name hides the pipes that were connected to it.
-        if let Some(bound) = ending.iter().position(|entry| matches!(entry.what, What::InprocBound)) {
+        let hides = |entry: &Entry| matches!(entry.what, What::InprocBound) && *entry.given == *endpoint;
+        if let Some(bound) = ending.iter().position(hides) {
             let bound = ending.swap_remove(bound);
             self.endpoints.append(&mut ending);
             ending.push(bound);
@@ -321,6 +373,10 @@ impl Socket {
                 acceptor.stop(Some(linger));
                 self.let_go(acceptor);
             }
+            #[cfg(feature = "names")]
+            What::Offered(_) => {}
+            #[cfg(feature = "names")]
+            What::Named(finder) => self.leave_ways(finder.end()),
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             What::InprocConnected(id) => {
                 self.detach(*id);
@@ -398,7 +454,9 @@ impl Socket {
             What::Bound(acceptor) => acceptor.stop(None),
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             What::Datagram(_, port) => port.set_linger(self.pipes.options.linger),
-            What::Connected(_) | What::InprocConnected(_) => {}
+            #[cfg(feature = "names")]
+            What::Named(finder) => drop(finder.end()),
+            _ => {}
         }
     }
 
@@ -410,7 +468,7 @@ impl Socket {
         self.endpoints.push(Entry { given: given.into(), what });
     }
 
-    fn site_for_streams(&mut self) -> Result<Arc<Site>, Error> {
+    pub(super) fn site_for_streams(&mut self) -> Result<Arc<Site>, Error> {
         // Falling back to no security would be worse than to refuse.
         if !self.pipes.options.mechanism.is_there() {
             return Err(Error::NotSupported);
@@ -435,7 +493,7 @@ impl Socket {
     }
 
     /// What an inproc peer is told: of the properties only the program's own (ZMQ_METADATA).
-    fn whoami(&self) -> Box<PeerInfo> {
+    pub(super) fn whoami(&self) -> Box<PeerInfo> {
         let options = &self.pipes.options;
         let announced = options.metadata.iter().map(|(name, value)| (name, value));
         Box::new(PeerInfo {

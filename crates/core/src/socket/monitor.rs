@@ -132,7 +132,7 @@ impl Socket {
             2 => Box::new(SecondVersion(socket)),
             _ => Box::new(ThirdVersion(socket)),
         };
-        let own = if version == 3 { 0 } else { event::TOPIC_REFUSED };
+        let own = if version == 3 { 0 } else { event::OWN };
         self.tap.listen(events as u32 & !own, Some(sink));
         Ok(())
     }

@@ -83,6 +83,8 @@ impl Socket {
                 }
             }
             News::Knock => {}
+            #[cfg(feature = "names")]
+            News::Moved => self.leave_moved(),
             News::Tapped => self.look_for_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::Met(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),
@@ -124,11 +126,11 @@ impl Socket {
         self.pipes.get(id).is_some().then_some(id)
     }
 
-    /// Adds the bound side of an inproc pipe, whose other side is there already, or was.
+    /// Adds a side of an inproc pipe, whose other side is there already, or was.
     pub(super) fn attach_inproc(&mut self, offer: Offer) {
         let peer = offer.peer.clone();
         let send_hwm = self.pipes.options.send_hwm;
-        if let Some(id) = self.attach(Pipe::inproc(offer, send_hwm, false)) {
+        if let Some(id) = self.attach(Pipe::inproc(offer, send_hwm)) {
             self.ready(id, |pipe| pipe.set_peer(peer), false);
             if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
                 self.ended(id);

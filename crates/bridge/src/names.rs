@@ -1,0 +1,241 @@
+//! `taut names --serve`: tells other hosts what the programs of this one have bound by name, and
+//! keeps what they have bound in the folder of this one. The library looks into the folder and
+//! knows no NATS.
+//!
+//! ```text
+//!  FOLDER/NAME/ID      ── put, renewed each third of a lease ──▶  bucket: HOST.ID.NAME
+//!  FOLDER/NAME/ID@HOST ◀── as long as it is renewed ───────────   of other hosts
+//! ```
+//!
+//! While NATS is away nothing is taken away: what is known stays, and has a whole lease to be
+//! renewed once NATS is back.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv::{self, Entry, Operation, Store};
+use futures_util::StreamExt;
+use tautline_names::{Folder, LocalEntry, Names, Nats as Bucket, locals, mirror, mirrored, unmirror};
+
+use crate::config::{Login, Nats as Settings, Tls};
+use crate::fault::Fault;
+use crate::nats::Nats;
+use crate::stop::{self, Stop};
+use crate::supervise::Signals;
+
+/// How often the folder is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// Between two attempts to use a bucket.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How often an entry is renewed in a lease.
+const RENEWALS: u32 = 3;
+/// The file with what tells this host from others.
+const HOST: &str = ".host";
+
+/// Runs until SIGINT or SIGTERM. What was told stays told until its lease ends, so that another one
+/// may take over.
+///
+/// # Errors
+/// A folder that cannot be used; NATS does not let it in.
+pub fn serve(names: &Names) -> Result<(), Fault> {
+    let (Some(folder), Some(bucket)) = (names.folder.clone(), names.nats.clone()) else {
+        return Err(Fault::new(0, "it has no table `nats`: there is nobody to tell"));
+    };
+    let unusable = |error: io::Error| Fault::new(0, format!("{}: {error}", folder.path.display()));
+    let host = host_of(&folder.path).map_err(unusable)?;
+    let remote = mirrored(&folder).map_err(unusable)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.map_err(|error| Fault::new(0, error.to_string()))?.block_on(async {
+        let (stopper, mut stop) = stop::pair();
+        let signals = Signals::new().map_err(|error| Fault::new(0, error.to_string()))?;
+        tokio::spawn(signals.pass_on(stopper));
+        let Some(nats) = Nats::connect(&settings(&bucket), &mut stop).await? else { return Ok(()) };
+        let now = Instant::now();
+        let remote = remote.into_iter().map(|(host, entry)| (key(&host, &entry), (host, entry, now)));
+        let mut agent = Agent { folder, bucket, host, told: HashMap::new(), remote: remote.collect() };
+        agent.attend(&nats, stop).await;
+        Ok(())
+    })
+}
+
+struct Agent {
+    folder: Folder,
+    bucket: Bucket,
+    /// What tells this host from others.
+    host: String,
+    /// What stands in the bucket of this host, and when it was put last.
+    told: HashMap<LocalEntry, Instant>,
+    /// What stands in the folder of other hosts, by its key, and when it was renewed last.
+    remote: HashMap<String, (String, LocalEntry, Instant)>,
+}
+
+impl Agent {
+    /// One connection after the other.
+    async fn attend(&mut self, nats: &Nats, mut stop: Stop) {
+        loop {
+            let mut connection = nats.connection();
+            let why = tokio::select! {
+                () = stop.asked() => return,
+                // What was said in between was not heard.
+                () = connection.renewed() => continue,
+                Err(why) = self.session(nats) => why,
+            };
+            if nats.is_connected() {
+                notice!("names: {why}; trying again");
+            }
+            tokio::select! {
+                () = stop.asked() => return,
+                () = tokio::time::sleep(AGAIN) => {}
+            }
+        }
+    }
+
+    /// Goes on until something fails.
+    async fn session(&mut self, nats: &Nats) -> Result<std::convert::Infallible, String> {
+        let store = self.open(nats).await.map_err(|error| format!("the bucket: {error}"))?;
+        let watched = store.watch_with_history(">").await;
+        let mut watched = watched.map_err(|error| format!("the bucket cannot be watched: {error}"))?;
+        // What is there is told anew, and all have a lease to be heard of.
+        self.told.clear();
+        let now = Instant::now();
+        self.remote.values_mut().for_each(|(_, _, renewed)| *renewed = now);
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                entry = watched.next() => {
+                    let entry = entry.ok_or("the bucket is watched no more")?;
+                    self.heard(&store, entry.map_err(|error| error.to_string())?).await?;
+                }
+                _ = look.tick() => {
+                    if !nats.is_connected() {
+                        return Err("NATS is away".to_owned());
+                    }
+                    self.tell(&store).await?;
+                    self.expire();
+                }
+            }
+        }
+    }
+
+    async fn open(&self, nats: &Nats) -> Result<Store, String> {
+        match nats.streams.get_key_value(&self.bucket.bucket).await {
+            Ok(store) => Ok(store),
+            Err(_) => {
+                let config = kv::Config {
+                    bucket: self.bucket.bucket.clone(),
+                    description: "What programs have bound by name, for Tautline".to_owned(),
+                    history: 1,
+                    max_age: self.bucket.lease,
+                    num_replicas: self.bucket.replicas,
+                    ..kv::Config::default()
+                };
+                nats.streams.create_key_value(config).await.map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Puts what is new, renews what is not, and takes back what is gone.
+    async fn tell(&mut self, store: &Store) -> Result<(), String> {
+        let mut here = locals(&self.folder).map_err(|error| error.to_string())?;
+        here.retain(|entry| !entry.remote.is_empty());
+        let gone: Vec<_> = self.told.keys().filter(|told| !here.contains(told)).cloned().collect();
+        for entry in gone {
+            store.purge(key(&self.host, &entry)).await.map_err(|error| error.to_string())?;
+            self.told.remove(&entry);
+        }
+        let period = self.bucket.lease / RENEWALS;
+        for entry in here {
+            if self.told.get(&entry).is_none_or(|at| at.elapsed() >= period) {
+                let value = entry.remote.join("\n").into();
+                store.put(key(&self.host, &entry), value).await.map_err(|error| error.to_string())?;
+                self.told.insert(entry, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Something was put, renewed or taken back.
+    async fn heard(&mut self, store: &Store, heard: Entry) -> Result<(), String> {
+        let Some((host, entry)) = parse(&heard) else { return Ok(()) };
+        if host == self.host {
+            // Of one that has died before it could take it back.
+            let is_here = self.told.keys().any(|told| (&told.name, &told.id) == (&entry.name, &entry.id));
+            let here = || locals(&self.folder).unwrap_or_default();
+            let knows = |known: &LocalEntry| (&known.name, &known.id) == (&entry.name, &entry.id);
+            if heard.operation == Operation::Put && !is_here && !here().iter().any(knows) {
+                store.purge(&heard.key).await.map_err(|error| error.to_string())?;
+            }
+            return Ok(());
+        }
+        if heard.operation != Operation::Put {
+            self.drop_remote(&heard.key);
+            return Ok(());
+        }
+        let known = self.remote.get(&heard.key).is_some_and(|(_, known, _)| *known == entry);
+        if !known && let Err(error) = mirror(&self.folder, &host, &entry) {
+            notice!("names: {} of {host}: {error}", entry.name);
+            return Ok(());
+        }
+        self.remote.insert(heard.key, (host, entry, Instant::now()));
+        Ok(())
+    }
+
+    /// Takes away what was not renewed for a lease.
+    fn expire(&mut self) {
+        let lease = self.bucket.lease;
+        let over = self.remote.iter().filter(|(_, (_, _, renewed))| renewed.elapsed() > lease);
+        for key in over.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.drop_remote(&key);
+        }
+    }
+
+    fn drop_remote(&mut self, key: &str) {
+        if let Some((host, entry, _)) = self.remote.remove(key)
+            && let Err(error) = unmirror(&self.folder, &host, &entry)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            notice!("names: {} of {host}: {error}", entry.name);
+        }
+    }
+}
+
+/// The key of an entry. A name may have dots, and stands at the end.
+fn key(host: &str, entry: &LocalEntry) -> String {
+    format!("{host}.{}.{}", entry.id, entry.name)
+}
+
+/// The host and the entry; `None` for what is none.
+fn parse(heard: &Entry) -> Option<(String, LocalEntry)> {
+    let mut parts = heard.key.splitn(3, '.');
+    let (host, id, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let remote = std::str::from_utf8(&heard.value).ok()?.lines().map(str::to_owned).collect();
+    Some((host.to_owned(), LocalEntry::new(name, id, remote)))
+}
+
+/// What tells this host from others: made once, and kept in the folder.
+fn host_of(folder: &Path) -> io::Result<String> {
+    let path = folder.join(HOST);
+    fs::create_dir_all(folder)?;
+    match fs::read_to_string(&path) {
+        Ok(host) if !host.trim().is_empty() => Ok(host.trim().to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => {
+            let host = nuid::next().to_string();
+            fs::write(&path, format!("{host}\n"))?;
+            Ok(host)
+        }
+    }
+}
+
+fn settings(bucket: &Bucket) -> Settings {
+    let login = match &bucket.credentials {
+        Some(path) => Login::Credentials(path.clone()),
+        None => Login::Nobody,
+    };
+    let tls = Tls { ca: bucket.ca.clone(), identity: None };
+    Settings { line: 0, servers: bucket.servers.clone(), login_line: 0, login, tls }
+}

@@ -1,0 +1,45 @@
+//! `taut names`: what names stand for, by each of those who know some.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use tautline_names::{Names as Known, RESOLVERS, is_name, known_names};
+
+use crate::args::Names;
+use crate::failure::{Failure, Result};
+
+/// Shows, or serves.
+pub fn run(args: &Names) -> Result<()> {
+    let names = Known::read(&args.file, &|endpoint| endpoint.contains("://")).map_err(Failure::failed)?;
+    if args.serve {
+        return crate::bridge::serve_names(&args.file, &names);
+    }
+    let asked: BTreeSet<String> = match args.names.as_slice() {
+        [] => known_names(&names).map_err(|error| Failure::failed(error.to_string()))?,
+        given => given.iter().map(|name| name.trim_start_matches("name://").to_owned()).collect(),
+    };
+    let mut text = String::new();
+    let mut away = 0;
+    for name in &asked {
+        if !is_name(name) {
+            return Err(Failure::usage(format!("{name:?} is no name: letters, digits, -, _, and dots between")));
+        }
+        let _ = writeln!(text, "{name}");
+        for resolver in RESOLVERS {
+            let title = resolver.title();
+            match resolver.resolve(&names, name) {
+                Ok(answer) => {
+                    for entry in answer.entries {
+                        let _ = writeln!(text, "  {}  ({title})", entry.endpoints.join("  "));
+                    }
+                }
+                Err(why) => {
+                    away += 1;
+                    let _ = writeln!(text, "  {title} cannot be asked: {why}");
+                }
+            }
+        }
+    }
+    crate::print(&text)?;
+    if away > 0 { Err(Failure::failed(String::new())) } else { Ok(()) }
+}

@@ -1,0 +1,285 @@
+//! A connected name: finds the endpoints that it stands for, and keeps to them as that changes.
+//!
+//! ```text
+//!  Directory ─ found(entries) ─▶ Finder ─┬─ a Dialer for each endpoint: a peer comes as with
+//!   (a thread of its own)                │  ZMQ_IMMEDIATE, once it is connected
+//!                                        └─ a pair of inproc ends, for a socket of this context
+//! ```
+//!
+//! What the name no longer stands for is given up as by zmq_disconnect: by the owner, in its next
+//! call, so that nothing which it sends meanwhile is lost.
+
+use super::{Dialer, Site, Turn, check_dial};
+use crate::conn::inproc::{self, Offer};
+use crate::conn::{News, PeerInfo};
+use crate::directory::{Directory, Follower};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::monitor::{Ends, event};
+use crate::options::Options;
+use crate::policy::{Allowed, Asked, Denied};
+use crate::sync::{Arc, Mutex, lock};
+use crate::transport::{self, Carrying};
+use std::time::Duration;
+use tautline_io::errno;
+use tautline_names::Entry;
+use tautline_policy::Call;
+
+/// What an inproc name of a registered socket begins with.
+const INPROC: &str = "inproc://tautline-name-";
+
+/// The inproc endpoint of the socket whose entry has this id.
+pub(crate) fn inproc_endpoint(id: &str) -> String {
+    format!("{INPROC}{id}")
+}
+
+/// The bound inproc names of a context.
+pub(crate) trait Neighbours: Send + Sync {
+    /// Whether a socket has bound this one.
+    fn has(&self, name: &str) -> bool;
+
+    /// Hands an end to the socket that has bound the name; what is known of that socket. `None`:
+    /// there is no such socket any more.
+    fn meet(&self, name: &str, offer: Offer) -> Option<Box<PeerInfo>>;
+}
+
+/// A way to one of those that the name stands for.
+#[derive(Clone)]
+pub(crate) enum Way {
+    /// Over streams.
+    Dialer(Arc<Dialer>),
+    /// To a socket of this context, at this inproc endpoint.
+    Inproc,
+    /// There is none: the endpoint is of no use, or the policy refuses it. That was told.
+    Nowhere,
+}
+
+/// How to get to an endpoint that was not known before.
+enum Plan {
+    Dial(Arc<Options>, Result<Option<Carrying>, Error>),
+    Meet,
+    Nowhere,
+}
+
+#[derive(Default)]
+struct State {
+    over: bool,
+    /// The newest answer that was acted on.
+    version: u64,
+    ways: Vec<(Arc<str>, Way)>,
+    /// What the owner has still to give up.
+    leaving: Vec<(Arc<str>, Way)>,
+}
+
+/// A connected name.
+pub(crate) struct Finder {
+    site: Arc<Site>,
+    options: Arc<Options>,
+    directory: Arc<Directory>,
+    neighbours: Arc<dyn Neighbours>,
+    /// The number of the socket: what it has bound itself it does not connect to.
+    socket: u64,
+    /// The text that was given: `name://orders`.
+    given: Arc<str>,
+    /// What peers in this process are told of the socket.
+    whoami: PeerInfo,
+    state: Mutex<State>,
+}
+
+impl Finder {
+    /// A finder that has found nobody yet.
+    pub(crate) fn new(
+        site: &Arc<Site>,
+        options: &Options,
+        directory: &Arc<Directory>,
+        neighbours: Arc<dyn Neighbours>,
+        socket: u64,
+        given: Arc<str>,
+        whoami: PeerInfo,
+    ) -> Arc<Finder> {
+        let mut options = options.clone();
+        // A name may stand for many, and for nobody. One routing id is not for many.
+        options.immediate = true;
+        options.connect_routing_id = None;
+        Arc::new(Finder {
+            site: site.clone(),
+            options: Arc::new(options),
+            directory: directory.clone(),
+            neighbours,
+            socket,
+            given,
+            whoami,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Owner: nothing more is to be found, and the ways there are now are the owner's to give up.
+    pub(crate) fn end(&self) -> Vec<(Arc<str>, Way)> {
+        let mut state = lock(&self.state);
+        state.over = true;
+        let mut ways = std::mem::take(&mut state.ways);
+        ways.append(&mut state.leaving);
+        drop(state);
+        self.directory.left();
+        ways
+    }
+
+    /// Owner: the ways that are to be given up, as the name does not stand for them any more.
+    pub(crate) fn take_leaving(&self) -> Vec<(Arc<str>, Way)> {
+        std::mem::take(&mut lock(&self.state).leaving)
+    }
+
+    /// The nearest way to an entry; `None` to the socket itself.
+    fn nearest(&self, entry: &Entry) -> Option<Arc<str>> {
+        if let Some(id) = &entry.id {
+            if self.directory.socket_of(id) == Some(self.socket) {
+                return None;
+            }
+            let inproc = inproc_endpoint(id);
+            if may_be_inproc(&self.options) && self.neighbours.has(inproc_name(&inproc)) {
+                return Some(inproc.into());
+            }
+        }
+        entry.endpoints.first().map(|endpoint| endpoint.as_str().into())
+    }
+
+    /// How to get to an endpoint. Asks the policy, which may take a moment.
+    fn plan(&self, endpoint: &str) -> Plan {
+        match self.try_plan(endpoint) {
+            Ok(plan) => plan,
+            Err(Denied { error, why }) => {
+                let ends = Ends::connected(endpoint);
+                self.site.tap.emit_because(event::HANDSHAKE_FAILED_NO_DETAIL, error.errno() as u32, &ends, &why);
+                Plan::Nowhere
+            }
+        }
+    }
+
+    fn try_plan(&self, endpoint: &str) -> Result<Plan, Denied> {
+        let unfit = |error: Error| Denied { error, why: format!("{} stands for it", self.given) };
+        let parsed = transport::parse(endpoint).map_err(unfit)?;
+        let allowed = self.allowed(endpoint, &parsed)?;
+        if matches!(parsed, Endpoint::Inproc(_)) {
+            return Ok(Plan::Meet);
+        }
+        match check_dial(&parsed, &self.options) {
+            // An interface may come later.
+            Ok(()) | Err(Error::NoDevice) => {}
+            Err(error) => return Err(unfit(error)),
+        }
+        let Allowed { options, wrapped, .. } = allowed;
+        let options = options.unwrap_or_else(|| self.options.clone());
+        let carrying = match wrapped {
+            Some(wrapped) => Ok(Some(wrapped.carrying)),
+            None => transport::carrying(&parsed, &options),
+        };
+        Ok(Plan::Dial(options, carrying))
+    }
+
+    fn allowed(&self, endpoint: &str, parsed: &Endpoint) -> Result<Allowed, Denied> {
+        let Some(guard) = self.site.guard() else { return Ok(Allowed::default()) };
+        let address = transport::reach(parsed, None, false, &self.options);
+        let path = transport::socket_path(parsed);
+        guard.ask(&Asked { call: Call::Connect, endpoint, parsed, address, path }, &self.options)
+    }
+
+    /// I/O thread: the name stands for these endpoints now; `plans` are those of new ones.
+    fn turn_to(&self, turn: &mut Turn, version: u64, wanted: &[Arc<str>], plans: Vec<(Arc<str>, Plan)>) {
+        let mut changed = false;
+        {
+            let state = &mut *lock(&self.state);
+            if state.over || self.site.is_closed() || version < state.version {
+                return;
+            }
+            state.version = version;
+            for (endpoint, way) in state.ways.extract_if(.., |(endpoint, _)| !wanted.contains(endpoint)) {
+                match &way {
+                    // Nothing is lost with it.
+                    Way::Dialer(dialer) if dialer.current().is_none() => {
+                        dialer.linger(turn, Some(Duration::ZERO));
+                    }
+                    Way::Nowhere => {}
+                    _ => {
+                        state.leaving.push((endpoint, way));
+                        changed = true;
+                    }
+                }
+            }
+            for (endpoint, plan) in plans {
+                if !wanted.contains(&endpoint) || state.ways.iter().any(|(known, _)| *known == endpoint) {
+                    continue;
+                }
+                let way = match plan {
+                    Plan::Dial(options, carrying) => {
+                        Way::Dialer(Dialer::start(&self.site, options, carrying, endpoint.clone(), None))
+                    }
+                    Plan::Meet if self.meet(&endpoint) => Way::Inproc,
+                    // The other socket is gone; the next answer knows that.
+                    Plan::Meet => continue,
+                    Plan::Nowhere => Way::Nowhere,
+                };
+                state.ways.push((endpoint, way));
+            }
+        }
+        if changed {
+            self.site.inbox.push(News::Moved);
+        }
+    }
+
+    /// Joins the socket with another one of its context; false if that is gone.
+    fn meet(&self, endpoint: &Arc<str>) -> bool {
+        let ends: Arc<Ends> = Arc::new(Ends::connected(endpoint.clone()));
+        let nobody = Box::new(PeerInfo::default());
+        let (mut mine, theirs) = inproc::pair(&self.options, [nobody, Box::new(self.whoami.clone())]);
+        mine.end.lies_in(&self.site.inbox);
+        mine.end.set_receive_hwm(self.options.receive_hwm);
+        let Some(peer) = self.neighbours.meet(inproc_name(endpoint), theirs) else { return false };
+        *mine.peer = PeerInfo { ends, ..*peer };
+        self.site.inbox.push(News::Inproc(Box::new(mine)));
+        true
+    }
+}
+
+impl Follower for Finder {
+    fn found(self: Arc<Self>, version: u64, entries: &[Entry]) {
+        let wanted: Vec<Arc<str>> = entries.iter().filter_map(|entry| self.nearest(entry)).collect();
+        let known: Vec<Arc<str>> =
+            lock(&self.state).ways.iter().map(|(endpoint, _)| endpoint.clone()).collect();
+        let mut plans: Vec<(Arc<str>, Plan)> = Vec::new();
+        for endpoint in &wanted {
+            if !known.contains(endpoint) && plans.iter().all(|(planned, _)| planned != endpoint) {
+                plans.push((endpoint.clone(), self.plan(endpoint)));
+            }
+        }
+        let why = format!("it stands for {} endpoints", wanted.len());
+        self.site.tap.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
+        let driver = self.site.driver.clone();
+        driver.post(Box::new(move |turn| self.turn_to(turn, version, &wanted, plans)));
+    }
+
+    fn away(&self, resolver: &str, why: Option<&str>) {
+        let ends = Ends::connected(self.given.clone());
+        match why {
+            Some(why) => {
+                let why = format!("{resolver} cannot be asked: {why}");
+                self.site.tap.emit_because(event::NAME, errno::EHOSTUNREACH as u32, &ends, &why);
+            }
+            None => {
+                let why = format!("{resolver} can be asked again");
+                self.site.tap.emit_because(event::NAME, 0, &ends, &why);
+            }
+        }
+    }
+}
+
+/// The name in an inproc endpoint.
+fn inproc_name(endpoint: &str) -> &str {
+    endpoint.split_once("://").map_or(endpoint, |(_, name)| name)
+}
+
+/// Whether sockets with these options may meet without a stream: nobody has to show who it is, and
+/// what is sent are messages.
+pub(crate) fn may_be_inproc(options: &Options) -> bool {
+    let is_raw = options.facts().raw || options.router_raw;
+    !is_raw && !options.mechanism.has_credentials() && options.zap_domain.is_empty()
+}

@@ -1,0 +1,288 @@
+//! The names file.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::{Answer, Entry, Fault, Resolver, is_name};
+use tautline_policy::table::{Table, Value};
+
+/// The port of DNS.
+const DNS_PORT: u16 = 53;
+/// The lease of an entry in NATS, if the file says nothing of it.
+const LEASE: Duration = Duration::from_secs(10);
+/// A file is read again as a whole, so its names need not be asked for.
+const NEVER: Duration = Duration::from_secs(1 << 30);
+
+/// What a names file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Names {
+    /// Names with their endpoints.
+    pub names: Vec<(String, Vec<String>)>,
+    /// Where the programs of this host write what they have bound.
+    pub folder: Option<Folder>,
+    /// Names in DNS.
+    pub dns: Option<Dns>,
+    /// Where hosts tell each other what their programs have bound. For `taut names`, not for the
+    /// library.
+    pub nats: Option<Nats>,
+}
+
+/// The folder of a host's programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What a bind opens beside `ipc`, for other hosts.
+    pub tcp: Option<String>,
+    /// By which host others reach that, if not by its own address.
+    pub advertise: Option<String>,
+}
+
+/// Names in DNS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dns {
+    /// What stands behind each name.
+    pub suffix: String,
+    /// Whom to ask, in turn; empty: those of `/etc/resolv.conf`.
+    pub servers: Vec<SocketAddr>,
+    /// The port of servers that only have addresses, and no SRV records.
+    pub port: Option<u16>,
+    /// Of a host with addresses of both families, those of both count, not only the IPv4 ones.
+    pub both_families: bool,
+}
+
+/// A key-value bucket of NATS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Nats {
+    /// Whom to connect to, as URLs.
+    pub servers: Vec<String>,
+    /// The file with the credentials, if the servers ask for them.
+    pub credentials: Option<PathBuf>,
+    /// The certificates of authorities to trust, for TLS.
+    pub ca: Option<PathBuf>,
+    /// The name of the bucket.
+    pub bucket: String,
+    /// How long an entry counts after it was last renewed.
+    pub lease: Duration,
+    /// How many servers keep the bucket, where it is not there yet.
+    pub replicas: usize,
+}
+
+impl Names {
+    /// Reads a names file. `is_endpoint` says whether a text can be connected to.
+    ///
+    /// # Errors
+    /// The first fault of the text, with its line.
+    pub fn parse(text: &str, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, Fault> {
+        let mut table = Table::parse(text)?;
+        let mut names = Names::default();
+        if let Some(value) = table.take("names") {
+            for (name, value) in value.table()?.all() {
+                if !is_name(name.get_ref()) {
+                    return Err(value.fault("is no name: letters, digits, `-`, `_`, and dots between them"));
+                }
+                let endpoints = value.each(|value| endpoint(value, is_endpoint))?;
+                names.names.push((name.into_inner(), endpoints));
+            }
+        }
+        names.folder = table.take("folder").map(|value| folder(value.table()?)).transpose()?;
+        names.dns = table.take("dns").map(|value| dns(value.table()?)).transpose()?;
+        names.nats = table.take("nats").map(|value| nats(value.table()?)).transpose()?;
+        if names.nats.is_some() && names.folder.is_none() {
+            return Err(table.fault("`nats` is for what stands in `folder`, which is not here"));
+        }
+        table.end("a names file has `names`, `folder`, `dns` and `nats`")?;
+        Ok(names)
+    }
+
+    /// Reads the file at a path.
+    ///
+    /// # Errors
+    /// What is wrong, in words, with the path.
+    pub fn read(path: &Path, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, String> {
+        let said = |what: &dyn std::fmt::Display| format!("names {}: {what}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| said(&error))?;
+        Names::parse(&text, is_endpoint).map_err(|fault| said(&fault))
+    }
+}
+
+fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, Fault> {
+    let wrong = value.fault("must have endpoints that can be connected to, of streams: \"tcp://host:port\"");
+    let text = value.text()?;
+    if is_endpoint(&text) { Ok(text) } else { Err(wrong) }
+}
+
+fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
+    let path = table.take("path").ok_or_else(|| table.fault("`folder` has no `path`"))?;
+    let path = from_root(path)?;
+    let advertise = table.take("advertise").map(Value::text).transpose()?;
+    let tcp = table.take("tcp").map(|value| tcp(value, advertise.is_some())).transpose()?;
+    if advertise.is_some() && tcp.is_none() {
+        return Err(table.fault("`advertise` is for `tcp`, which is not here"));
+    }
+    table.end("`folder` has `path`, `tcp` and `advertise`")?;
+    Ok(Folder { path, tcp, advertise })
+}
+
+/// What others cannot connect to needs another name for them.
+fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, Fault> {
+    let wrong = value.fault("must be an endpoint to bind: \"tcp://10.0.0.5:*\"");
+    let nowhere =
+        value.fault("is every address of this host, which others cannot connect to: it needs `advertise`");
+    let text = value.text()?;
+    let Some((host, port)) = text.strip_prefix("tcp://").and_then(|address| address.rsplit_once(':')) else {
+        return Err(wrong);
+    };
+    if host.is_empty() || port != "*" && port.parse::<u16>().is_err() {
+        return Err(wrong);
+    }
+    if matches!(host, "*" | "0.0.0.0" | "[::]") && !is_advertised {
+        return Err(nowhere);
+    }
+    Ok(text)
+}
+
+fn dns(mut table: Table<'_>) -> Result<Dns, Fault> {
+    let suffix = table.take("suffix").ok_or_else(|| table.fault("`dns` has no `suffix`"))?;
+    let wrong = suffix.fault("must be a domain: \"svc.cluster.local\"");
+    let suffix = suffix.text()?.trim_matches('.').to_owned();
+    if !is_name(&suffix) {
+        return Err(wrong);
+    }
+    let mut dns = Dns { suffix, servers: Vec::new(), port: None, both_families: false };
+    if let Some(value) = table.take("servers") {
+        dns.servers = value.each(server)?;
+    }
+    if let Some(value) = table.take("port") {
+        let wrong = value.fault("must be a port from 1 to 65535");
+        let port = u16::try_from(value.number()?).ok().filter(|port| *port != 0);
+        dns.port = Some(port.ok_or(wrong)?);
+    }
+    if let Some(value) = table.take("both_families") {
+        dns.both_families = value.flag()?;
+    }
+    table.end("`dns` has `suffix`, `servers`, `port` and `both_families`")?;
+    Ok(dns)
+}
+
+fn server(value: Value<'_>) -> Result<SocketAddr, Fault> {
+    let wrong = value.fault("must be an address, perhaps with a port: \"10.0.0.10\", \"[2001:db8::1]:5353\"");
+    let text = value.text()?;
+    let plain = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    plain.or_else(|_| text.parse()).map_err(|_| wrong)
+}
+
+fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
+    let servers = table.take("servers").ok_or_else(|| table.fault("`nats` has no `servers`"))?;
+    let mut nats = Nats {
+        servers: servers.each(Value::text)?,
+        credentials: table.take("credentials").map(from_root).transpose()?,
+        ca: table.take("ca").map(from_root).transpose()?,
+        bucket: "tautline-names".to_owned(),
+        lease: LEASE,
+        replicas: 1,
+    };
+    if let Some(value) = table.take("bucket") {
+        let wrong = value.fault("must be of letters, digits, `-` and `_`");
+        nats.bucket = value.text()?;
+        if !is_name(&nats.bucket) || nats.bucket.contains('.') {
+            return Err(wrong);
+        }
+    }
+    if let Some(value) = table.take("lease") {
+        let wrong = value.fault("must be seconds, from 1 to 86400");
+        let seconds = value.number()?;
+        nats.lease = Duration::from_secs(seconds);
+        if !(1..=86_400).contains(&seconds) {
+            return Err(wrong);
+        }
+    }
+    if let Some(value) = table.take("replicas") {
+        let wrong = value.fault("must be from 1 to 5");
+        nats.replicas = usize::try_from(value.number()?).unwrap_or(0);
+        if !(1..=5).contains(&nats.replicas) {
+            return Err(wrong);
+        }
+    }
+    table.end("`nats` has `servers`, `credentials`, `ca`, `bucket`, `lease` and `replicas`")?;
+    Ok(nats)
+}
+
+/// A path from the root: programs have different working directories.
+fn from_root(value: Value<'_>) -> Result<PathBuf, Fault> {
+    let wrong = value.fault("must be a path from the root, as programs work in different folders");
+    let path = PathBuf::from(value.text()?);
+    if path.has_root() { Ok(path) } else { Err(wrong) }
+}
+
+/// The names that stand in the file itself.
+pub(crate) struct FromFile;
+
+impl Resolver for FromFile {
+    fn title(&self) -> &'static str {
+        "the names file"
+    }
+
+    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
+        let found = names.names.iter().find(|(known, _)| known == name);
+        let endpoints = found.map(|(_, endpoints)| endpoints.as_slice()).unwrap_or_default();
+        let entry = |endpoint: &String| Entry { id: None, endpoints: vec![endpoint.clone()] };
+        Ok(Answer { entries: endpoints.iter().map(entry).collect(), fresh_for: NEVER })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Names, Fault> {
+        Names::parse(text, &|endpoint| endpoint.starts_with("tcp://"))
+    }
+
+    #[test]
+    fn a_whole_file() {
+        let names = parse(
+            "[names]\norders = [\"tcp://a:1\", \"tcp://b:2\"]\nprices = \"tcp://c:3\"\n\
+             [folder]\npath = \"/run/names\"\ntcp = \"tcp://*:*\"\nadvertise = \"here.example\"\n\
+             [dns]\nsuffix = \"svc.local.\"\nservers = [\"10.0.0.1\", \"[::1]:5353\"]\nport = 5555\n\
+             [nats]\nservers = \"nats://n:4222\"\nlease = 3\nreplicas = 3",
+        )
+        .unwrap();
+        assert_eq!(names.names[0], ("orders".into(), vec!["tcp://a:1".into(), "tcp://b:2".into()]));
+        assert_eq!(names.names[1].1, ["tcp://c:3"]);
+        let dns = names.dns.unwrap();
+        assert_eq!((dns.suffix.as_str(), dns.port), ("svc.local", Some(5555)));
+        assert_eq!(dns.servers, ["10.0.0.1:53".parse().unwrap(), "[::1]:5353".parse().unwrap()]);
+        let nats = names.nats.unwrap();
+        assert_eq!((nats.lease, nats.replicas, nats.bucket.as_str()), (Duration::from_secs(3), 3, "tautline-names"));
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_told_with_its_line() {
+        for (line, text) in [
+            (2, "[names]\norders = \"udp://a:1\""),
+            (2, "[names]\norders = []"),
+            (2, "[names]\n\"a b\" = \"tcp://a:1\""),
+            (3, "[folder]\npath = \"/x\"\ntcp = \"tcp://*:5555\""),
+            (3, "[folder]\npath = \"/x\"\ntcp = \"tcp://host\""),
+            (2, "[folder]\npath = \"x\""),
+            (1, "[folder]\ntcp = \"tcp://a:1\""),
+            (1, "[folder]\npath = \"/x\"\nadvertise = \"here\""),
+            (2, "[dns]\nsuffix = \"a b\""),
+            (3, "[dns]\nsuffix = \"a\"\nservers = [\"localhost\"]"),
+            (3, "[dns]\nsuffix = \"a\"\nport = 0"),
+            (3, "[dns]\nsuffix = \"a\"\nports = 1"),
+            (1, "[nats]\nservers = \"nats://n\""),
+            (5, "[folder]\npath = \"/x\"\n[nats]\nservers = \"n\"\nlease = 0"),
+            (1, "orders = \"tcp://a:1\""),
+            (1, "names ="),
+        ] {
+            assert_eq!(parse(text).unwrap_err().line, line, "{text}: {:?}", parse(text));
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`; where there are none, and the file has a port,
+//! the addresses of `NAME.SUFFIX`.
+//!
+//! A server of the answer is asked for again when the shortest time to live in it is over. Only an
+//! answer of the name's servers counts, be it that there is no such name; what says that a server
+//! has trouble, or nothing at all, is as if nothing had been asked.
+
+mod ask;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::config::Dns;
+use crate::{Answer, Entry, Names, Resolver};
+use ask::Reply;
+use simple_dns::TYPE;
+use simple_dns::rdata::RData;
+
+/// How long an answer counts at least: a time to live of 0 does not mean to ask all the time.
+const LEAST: Duration = Duration::from_secs(1);
+/// And at most, or if there are no such servers.
+const MOST: Duration = Duration::from_secs(3600);
+/// How long it counts that there is nothing by this name.
+const NOTHING: Duration = Duration::from_secs(5);
+/// Most servers of one name.
+const MOST_SERVERS: usize = 1000;
+/// Where the system says whom to ask.
+const SYSTEM: &str = "/etc/resolv.conf";
+
+/// Asks DNS.
+pub(crate) struct ByDns;
+
+impl Resolver for ByDns {
+    fn title(&self) -> &'static str {
+        "DNS"
+    }
+
+    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
+        let Some(dns) = &names.dns else { return Ok(Answer { entries: Vec::new(), fresh_for: MOST }) };
+        let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST };
+        let mut found = asking.services(name)?;
+        if let (true, Some(port)) = (found.is_empty(), dns.port) {
+            let host = format!("{name}.{}", dns.suffix);
+            found = asking.addresses(&host)?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+        }
+        if found.is_empty() {
+            asking.fresh_for = asking.fresh_for.min(NOTHING);
+        }
+        found.sort();
+        found.dedup();
+        found.truncate(MOST_SERVERS);
+        let entry = |at: SocketAddr| Entry { id: None, endpoints: vec![format!("tcp://{at}")] };
+        Ok(Answer {
+            entries: found.into_iter().map(entry).collect(),
+            fresh_for: asking.fresh_for.max(LEAST),
+        })
+    }
+}
+
+/// The questions about one name.
+struct Asking<'a> {
+    dns: &'a Dns,
+    servers: Vec<SocketAddr>,
+    /// The shortest time to live so far.
+    fresh_for: Duration,
+}
+
+impl Asking<'_> {
+    /// What the SRV records lead to. Of those with different priorities, the first ones count.
+    fn services(&mut self, name: &str) -> Result<Vec<SocketAddr>, String> {
+        let mut services: Vec<(u16, u16, String)> = Vec::new();
+        self.each(&format!("_{name}._tcp.{}", self.dns.suffix), TYPE::SRV, |data| {
+            if let RData::SRV(service) = data {
+                services.push((service.priority, service.port, service.target.to_string()));
+            }
+        })?;
+        let first = services.iter().map(|service| service.0).min();
+        let mut found = Vec::new();
+        for (_, port, target) in services.iter().filter(|service| Some(service.0) == first) {
+            // The root, which stands for: there is no such service.
+            if target.is_empty() || target == "." || found.len() >= MOST_SERVERS {
+                continue;
+            }
+            found.extend(self.addresses(target)?.into_iter().map(|ip| SocketAddr::new(ip, *port)));
+        }
+        Ok(found)
+    }
+
+    /// The addresses of a host. One with addresses of both families is one host, which is not to be
+    /// connected to twice, unless the file says so.
+    fn addresses(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
+        let mut found = Vec::new();
+        self.each(host, TYPE::A, |data| {
+            if let RData::A(a) = data {
+                found.push(Ipv4Addr::from(a.address).into());
+            }
+        })?;
+        if found.is_empty() || self.dns.both_families {
+            self.each(host, TYPE::AAAA, |data| {
+                if let RData::AAAA(aaaa) = data {
+                    found.push(Ipv6Addr::from(aaaa.address).into());
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Takes each record of this kind in the answer. Those of names that stand for the name (CNAME)
+    /// are among them.
+    fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
+        let Reply(message) = ask::ask(&self.servers, name, kind)?;
+        let packet = ask::parse(&message).ok_or("an answer makes no sense")?;
+        for record in &packet.answers {
+            let ttl = Duration::from_secs(record.ttl.into());
+            self.fresh_for = self.fresh_for.min(ttl);
+            take(&record.rdata);
+        }
+        Ok(())
+    }
+}
+
+/// Whom to ask.
+fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
+    if !dns.servers.is_empty() {
+        return Ok(dns.servers.clone());
+    }
+    let text = std::fs::read_to_string(SYSTEM).map_err(|error| format!("{SYSTEM}: {error}"))?;
+    let servers = of_system(&text);
+    if servers.is_empty() { Err(format!("{SYSTEM} names no server")) } else { Ok(servers) }
+}
+
+/// The servers of a resolv.conf(5).
+fn of_system(text: &str) -> Vec<SocketAddr> {
+    let server = |line: &str| {
+        let address = line.trim().strip_prefix("nameserver")?.trim();
+        Some(SocketAddr::new(address.parse().ok()?, 53))
+    };
+    text.lines().filter_map(server).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+use simple_dns::rdata::{A, AAAA, SRV};
+use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord};
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+
+/// What a server of the tests says to a question about this name, of this kind.
+type Says = fn(&str, QTYPE) -> (RCODE, Vec<(u32, RData<'static>)>);
+
+fn answer(question: &[u8], says: Says) -> Vec<u8> {
+    let asked = Packet::parse(question).unwrap();
+    let about = &asked.questions[0];
+    let (code, records) = says(&about.qname.to_string(), about.qtype);
+    let mut reply = Packet::new_reply(asked.id());
+    *reply.rcode_mut() = code;
+    reply.questions.push(about.clone());
+    for (ttl, data) in records {
+        reply.answers.push(ResourceRecord::new(about.qname.clone(), CLASS::IN, ttl, data));
+    }
+    reply.build_bytes_vec().unwrap()
+}
+
+/// A server that answers `times` questions, the first one with garbage before; by TCP what is longer
+/// than a datagram may be.
+fn server(says: Says) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap();
+    let listener = TcpListener::bind(at).unwrap();
+    std::thread::spawn(move || {
+        let mut question = [0; 512];
+        while let Ok((length, asker)) = socket.recv_from(&mut question) {
+            let mut whole = answer(&question[..length], says);
+            let mut strange = whole.clone();
+            strange[0] ^= 1;
+            socket.send_to(b"?", asker).unwrap();
+            socket.send_to(&strange, asker).unwrap();
+            if whole.len() > 512 {
+                whole = answer(&question[..length], |_, _| (RCODE::NoError, Vec::new()));
+                whole[2] |= (PacketFlag::TRUNCATION.bits() >> 8) as u8;
+                socket.send_to(&whole, asker).unwrap();
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut length = [0; 2];
+                stream.read_exact(&mut length).unwrap();
+                let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
+                stream.read_exact(&mut question).unwrap();
+                let whole = answer(&question, says);
+                stream.write_all(&(whole.len() as u16).to_be_bytes()).unwrap();
+                stream.write_all(&whole).unwrap();
+                continue;
+            }
+            socket.send_to(&whole, asker).unwrap();
+        }
+    });
+    at
+}
+
+fn resolve(says: Says, port: Option<u16>) -> Result<Answer, String> {
+    let dns = Dns { suffix: "test".into(), servers: vec![server(says)], port, both_families: false };
+    ByDns.resolve(&Names { dns: Some(dns), ..Names::default() }, "orders")
+}
+
+fn a(last: u8) -> RData<'static> {
+    RData::A(A { address: Ipv4Addr::new(10, 0, 0, last).into() })
+}
+
+fn srv(priority: u16, port: u16, target: &'static str) -> RData<'static> {
+    RData::SRV(SRV { priority, weight: 0, port, target: Name::new_unchecked(target) })
+}
+
+fn endpoints(answer: &Answer) -> Vec<&str> {
+    answer.entries.iter().flat_map(|entry| &entry.endpoints).map(String::as_str).collect()
+}
+
+#[test]
+fn addresses_with_the_port_of_the_file() {
+    let answer = resolve(
+        |name, kind| match (name, kind) {
+            ("orders.test", QTYPE::TYPE(TYPE::A)) => (RCODE::NoError, vec![(30, a(2)), (7, a(1))]),
+            _ => (RCODE::NameError, Vec::new()),
+        },
+        Some(5555),
+    )
+    .unwrap();
+    assert_eq!(endpoints(&answer), ["tcp://10.0.0.1:5555", "tcp://10.0.0.2:5555"]);
+    assert_eq!(answer.fresh_for, Duration::from_secs(7));
+}
+
+#[test]
+fn services_with_their_ports_and_the_first_priority() {
+    let answer = resolve(
+        |name, kind| match (name, kind) {
+            ("_orders._tcp.test", QTYPE::TYPE(TYPE::SRV)) => (
+                RCODE::NoError,
+                vec![(60, srv(1, 7001, "a.test")), (60, srv(1, 7002, "six.test")), (60, srv(2, 7003, "a.test"))],
+            ),
+            ("a.test", QTYPE::TYPE(TYPE::A)) => (RCODE::NoError, vec![(0, a(1))]),
+            ("six.test", QTYPE::TYPE(TYPE::AAAA)) => {
+                (RCODE::NoError, vec![(9, RData::AAAA(AAAA { address: Ipv6Addr::LOCALHOST.into() }))])
+            }
+            _ => (RCODE::NoError, Vec::new()),
+        },
+        Some(1),
+    )
+    .unwrap();
+    assert_eq!(endpoints(&answer), ["tcp://10.0.0.1:7001", "tcp://[::1]:7002"]);
+    assert_eq!(answer.fresh_for, LEAST);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_comes_by_tcp() {
+    let answer = resolve(
+        |name, kind| match (name, kind) {
+            ("orders.test", QTYPE::TYPE(TYPE::A)) => {
+                (RCODE::NoError, (1..=100).map(|last| (60, a(last))).collect())
+            }
+            _ => (RCODE::NameError, Vec::new()),
+        },
+        Some(1),
+    )
+    .unwrap();
+    assert_eq!(answer.entries.len(), 100);
+}
+
+#[test]
+fn nobody_is_an_answer_and_trouble_is_none() {
+    let nobody = resolve(|_, _| (RCODE::NameError, Vec::new()), Some(1)).unwrap();
+    assert_eq!((nobody.entries, nobody.fresh_for), (Vec::new(), NOTHING));
+    let trouble = resolve(|_, _| (RCODE::ServerFailure, Vec::new()), Some(1)).unwrap_err();
+    assert!(trouble.ends_with("ServerFailure"), "{trouble}");
+}
+
+#[test]
+fn what_claims_too_many_records_is_not_read() {
+    let mut message = vec![0; 40];
+    message[6..8].copy_from_slice(&[0xff, 0xff]);
+    assert!(ask::parse(&message).is_none());
+    assert!(ask::parse(&[0; 11]).is_none());
+    // A name that points to itself.
+    let mut circle = vec![0, 0, 0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12];
+    circle.extend([0, 1, 0, 1]);
+    assert!(ask::parse(&circle).is_none());
+}
+
+#[test]
+fn the_servers_of_the_system() {
+    let text = "# c\nsearch x\nnameserver 10.0.0.1\nnameserver  fe80::1%eth0\n nameserver\t::1\noptions ndots:5";
+    assert_eq!(of_system(text), ["10.0.0.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()]);
+}
