@@ -15,7 +15,7 @@ pub struct Endpoint {
     pub address: String,
 }
 
-const TRANSPORTS: [&str; 8] = ["tcp", "ipc", "inproc", "ws", "wss", "tls+tcp", "udp", "vsock"];
+const TRANSPORTS: [&str; 9] = ["name", "tcp", "ipc", "inproc", "ws", "wss", "tls+tcp", "udp", "vsock"];
 
 /// Whether an argument can only be an endpoint: it has a transport, perhaps behind `@` or `>`.
 pub fn has_transport(text: &str) -> bool {
@@ -36,7 +36,8 @@ pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<En
     Ok((vec![one(text, bind)?], None))
 }
 
-fn one(text: &str, bind: bool) -> Result<Endpoint> {
+/// As [`resolve`], without the names of saved contexts.
+pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
     // As in CZMQ: `@` binds and `>` connects.
     let (bind, text) = match text.as_bytes() {
         [b'@', ..] => (true, &text[1..]),

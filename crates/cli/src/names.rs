@@ -22,7 +22,9 @@ pub fn run(args: &Names) -> Result<()> {
     let mut away = 0;
     for name in &asked {
         if !is_name(name) {
-            return Err(Failure::usage(format!("{name:?} is no name: letters, digits, -, _, and dots between")));
+            return Err(Failure::usage(format!(
+                "{name:?} is no name: letters, digits, -, _, and dots between"
+            )));
         }
         let _ = writeln!(text, "{name}");
         for resolver in RESOLVERS {

@@ -22,7 +22,8 @@ pub enum EndpointError {
     NoTransport,
     /// There is nothing behind `://`.
     NoAddress,
-    /// The transport is none of `tcp`, `ipc`, `inproc`, `ws`, `wss`, `tls+tcp`, `udp`, `vsock`.
+    /// The transport is none of `tcp`, `ipc`, `inproc`, `ws`, `wss`, `tls+tcp`, `udp`, `vsock`,
+    /// `name`.
     UnknownTransport,
     /// There is no `:` and port behind the host.
     NoPort,
@@ -47,7 +48,7 @@ impl EndpointError {
             }
             EndpointError::NoAddress => "the endpoint has no address behind ://",
             EndpointError::UnknownTransport => {
-                "the transport of the endpoint is none of tcp, ipc, inproc, ws, wss, tls+tcp, udp, vsock"
+                "the transport of the endpoint is none of tcp, ipc, inproc, ws, wss, tls+tcp, udp, vsock, name"
             }
             EndpointError::NoPort => "the endpoint has no port: the address is host:port",
             EndpointError::Port => "the port of the endpoint is neither a number from 1 to 65535 nor *",
@@ -126,8 +127,28 @@ pub const fn check(text: &str) -> Result<(), EndpointError> {
             None => check_tcp(address),
         },
         b"vsock" => check_vsock(address),
+        b"name" => check_name(address),
         _ => Err(EndpointError::UnknownTransport),
     }
+}
+
+/// Letters, digits, `-`, `_`, and dots between them; at most 200.
+const fn check_name(name: &[u8]) -> Result<(), EndpointError> {
+    let mut before = b'.';
+    let mut index = 0;
+    while index < name.len() {
+        let byte = name[index];
+        let fits = match byte {
+            b'.' => before != b'.',
+            _ => byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_',
+        };
+        if !fits {
+            return Err(EndpointError::Address);
+        }
+        before = byte;
+        index += 1;
+    }
+    if before == b'.' || name.len() > 200 { Err(EndpointError::Address) } else { Ok(()) }
 }
 
 /// The address of a Unix domain socket has room for this number of bytes.
@@ -269,6 +290,9 @@ mod tests {
             ("vsock://1", NoPort),
             ("vsock://1:x", Port),
             ("vsock://x:1", Address),
+            ("name://a b", Address),
+            ("name://a..b", Address),
+            ("name://a.", Address),
         ] {
             assert_eq!(check(text), Err(error), "{text}");
         }
