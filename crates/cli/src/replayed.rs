@@ -14,7 +14,7 @@ use crate::socket::{AnySocket, Trouble};
 
 /// What `--replay` asks for.
 pub enum Replay {
-    /// A ring of so many messages at this endpoint.
+    /// A ring of this number of messages at this endpoint.
     Keep { ring: String, messages: usize },
     /// The ring at this endpoint.
     From { ring: String, start: Start },

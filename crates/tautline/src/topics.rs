@@ -1,8 +1,8 @@
 //! Topics by name, wherever their publishers and subscribers are.
 //!
-//! Everybody who joins a *space* publishes to all others in it and hears all of them, within a
+//! Each program that joins a *space* publishes to all others in it and hears all of them, within a
 //! process, on a host, and between hosts. There is no server in between: each has a PUB that is
-//! bound to the name of the space, and a SUB that is connected to all who have bound it.
+//! bound to the name of the space, and a SUB that is connected to all that have bound it.
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -15,7 +15,7 @@
 //! display.subscribe("weather.*.wind")?;
 //!
 //! station.wait_for_subscriptions(1, None)?;
-//! station.publish("weather.lund.rain", "none")?; // wanted by nobody
+//! station.publish("weather.lund.rain", "none")?; // not wanted
 //! station.publish("weather.lund.wind", "7 m/s")?;
 //! let update = display.recv()?;
 //! assert!(update.topic == "weather.lund.wind" && update.body == "7 m/s");
@@ -169,7 +169,7 @@ fn connect(subscriber: Builder<kind::Sub>, endpoints: &[String], own: Option<Str
     Ok(Subscriber::new(socket, own))
 }
 
-/// A word that nobody else has.
+/// A word that no other process has.
 fn random() -> Result<String> {
     let mut bytes = [0; 12];
     fill_random(&mut bytes).map_err(tautline_core::Error::from)?;

@@ -123,8 +123,8 @@ fn own_messages_are_skipped_where_one_is_connected_to_itself() {
 }
 
 #[test]
-fn everybody_hears_everybody() {
-    within("everybody_hears_everybody", || {
+fn all_hear_all() {
+    within("all_hear_all", || {
         // As three processes.
         let contexts = [Context::new(), Context::new(), Context::new()];
         let mut all: Vec<(Topics, String)> =

@@ -12,9 +12,9 @@ pub struct Publish {
     /// before the first one is lost
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub wait: u64,
-    /// Number the messages, keep the last ones, and send them again from this endpoint to those who
-    /// have missed them. A message has two parts, the topic (--to) and the body. No subscriber is
-    /// waited for, and the end is that of --for or a signal
+    /// Number the messages, keep the last ones, and send them again from this endpoint to those
+    /// that have missed them. A message has two parts, the topic (--to) and the body. No subscriber
+    /// is waited for, and the end is that of --for or a signal
     #[arg(long, value_name = "ENDPOINT", conflicts_with = "wait")]
     pub replay: Option<String>,
     /// How many messages are kept
@@ -40,8 +40,9 @@ pub struct Subscribe {
     /// Only messages that begin with this; may be given several times. Without it all messages
     #[arg(short, long, value_name = "TOPIC")]
     pub subscribe: Vec<String>,
-    /// Look at the numbers of a publisher with --replay, and get what is missing from this endpoint.
-    /// Each message is shown with its number as the second part; what cannot be had any more is told
+    /// Look at the numbers of a publisher with --replay, and get what is missing from this
+    /// endpoint. Each message is shown with its number as the second part; what cannot be had any
+    /// more is told
     #[arg(long, value_name = "ENDPOINT")]
     pub replay: Option<String>,
     /// With which message to begin: live (the next one), oldest (that is kept), last (of each

@@ -22,7 +22,7 @@ pub struct TopicsPub {
     /// The messages; without any they come from standard input, a line each
     #[arg(value_name = "BODY")]
     pub bodies: Vec<String>,
-    /// The space: all who publish and subscribe there find each other. Endpoints given by --bind
+    /// The space: all that publish and subscribe there find each other. Endpoints given by --bind
     /// and --connect take its place
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub space: String,
@@ -44,7 +44,7 @@ pub struct TopicsSub {
     /// Topics, in which * stands for one token, and ** at either end for any number of tokens
     #[arg(value_name = "PATTERN", required = true)]
     pub patterns: Vec<String>,
-    /// The space: all who publish and subscribe there find each other. Endpoints given by --bind
+    /// The space: all that publish and subscribe there find each other. Endpoints given by --bind
     /// and --connect take its place
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub space: String,

@@ -287,7 +287,10 @@ impl Dialer {
             way.candidates.clear();
         }
         match hop {
-            Hop::Direct(address) => self.try_all(turn, vec![address]),
+            Hop::Direct(address) => {
+                lock(&self.state).way.get_or_insert_default().candidates.push(address);
+                self.try_next(turn, errno::EHOSTUNREACH);
+            }
             Hop::Resolve { host, port, family } => {
                 // The system may take long. An endpoint that is given up meanwhile is gone at once.
                 let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
@@ -305,7 +308,7 @@ impl Dialer {
     /// The peer is reached, or the proxy before it. Others that are being tried are not needed.
     fn arrived(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
         let others = lock(&self.state).end_attempt();
-        self.abandon(turn, others);
+        others.abandon(turn, self);
         let request = lock(&self.state).way.as_ref().and_then(|way| way.request.clone());
         let Some(request) = request else { return self.connected(turn, stream) };
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
@@ -472,7 +475,7 @@ impl Dialer {
             state.phase = phase;
             (state.end_attempt(), state.connection.take())
         };
-        self.abandon(turn, attempt);
+        attempt.abandon(turn, self);
         if let Some(wire) = self.wire() {
             wire.end(turn, Loss::Closed);
         }

@@ -19,7 +19,7 @@ impl Publisher {
         Publisher { socket, published: 0 }
     }
 
-    /// Publishes a message to all who have subscribed to its topic.
+    /// Publishes a message to all that have subscribed to its topic.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a topic that is empty or has a `*`; those of

@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Attempt, Dialer};
+use super::{Attempt, Dialer, Way};
 use crate::driver::Turn;
 use crate::monitor::event;
 use crate::sync::{Arc, lock};
@@ -19,7 +19,7 @@ use tautline_io::resolve;
 /// How long an address is tried before the next one is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// So many are tried at once at most: the answer of a name server may have thousands.
+/// The most that are tried at once: the answer of a name server may have thousands.
 const MOST_AT_ONCE: usize = 8;
 
 /// An address that the system is connecting to.
@@ -31,7 +31,8 @@ pub(super) struct Try {
 }
 
 impl Attempt {
-    /// What the timer `key` ends, if it ends anything. `proxy` is the timer of a proxy that is asked.
+    /// What the timer `key` ends, if it ends anything. `proxy` is the timer of a proxy that is
+    /// asked.
     pub(super) fn out_of_time(&mut self, key: u64, proxy: u64) -> Option<(Arc<Stream>, Token)> {
         match self {
             Attempt::Connecting(_) => self.take(|one| one.timer == key).map(|one| (one.stream, one.token)),
@@ -60,6 +61,37 @@ impl Attempt {
             _ => *self = Attempt::Connecting(vec![one]),
         }
     }
+
+    /// Closes the streams of what is not waited for any more.
+    pub(super) fn abandon(self, turn: &mut Turn, of: &Dialer) {
+        let mut close = |stream: Arc<Stream>, token: Token| {
+            turn.unregister(token, stream.as_fd());
+            of.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
+        };
+        match self {
+            Attempt::Waiting => {}
+            Attempt::Asking(stream, token, _) => close(stream, token),
+            Attempt::Connecting(tries) => tries.into_iter().for_each(|one| close(one.stream, one.token)),
+        }
+    }
+}
+
+impl Way {
+    /// What there is to do about the addresses.
+    fn next(&mut self) -> Next {
+        let under_way = match &self.attempt {
+            Attempt::Connecting(tries) => tries.len(),
+            _ => 0,
+        };
+        if under_way >= MOST_AT_ONCE {
+            return Next::Wait;
+        }
+        match self.candidates.pop() {
+            Some(address) => Next::Address(address, self.source.as_deref().copied()),
+            None if under_way > 0 => Next::Wait,
+            None => Next::None,
+        }
+    }
 }
 
 impl Dialer {
@@ -71,16 +103,12 @@ impl Dialer {
         match resolved {
             Ok(addresses) => {
                 let addresses = resolve::by_turns(addresses);
-                self.try_all(turn, addresses.into_iter().rev().map(Address::from).collect());
+                let candidates = addresses.into_iter().rev().map(Address::from).collect();
+                lock(&self.state).way.get_or_insert_default().candidates = candidates;
+                self.try_next(turn, errno::EHOSTUNREACH);
             }
             Err(error) => self.failed(turn, errno::of(&error).unwrap_or(errno::EHOSTUNREACH), None),
         }
-    }
-
-    /// Tries these, the last one first.
-    pub(super) fn try_all(self: &Arc<Self>, turn: &mut Turn, candidates: Vec<Address>) {
-        lock(&self.state).way.get_or_insert_default().candidates = candidates;
-        self.try_next(turn, errno::EHOSTUNREACH);
     }
 
     /// Tries the next address, and those after it as long as they fail at once. If none is left,
@@ -88,7 +116,8 @@ impl Dialer {
     /// before.
     pub(super) fn try_next(self: &Arc<Self>, turn: &mut Turn, mut errno: i32) {
         loop {
-            let (address, source) = match self.next() {
+            let next = lock(&self.state).way.get_or_insert_default().next();
+            let (address, source) = match next {
                 Next::Address(address, source) => (address, source),
                 Next::Wait => return,
                 Next::None => return self.exhausted(turn, errno),
@@ -105,23 +134,6 @@ impl Dialer {
                 self.emit(event::CLOSED, fd as u32);
             }
             errno = errno::of(&error).unwrap_or(0);
-        }
-    }
-
-    fn next(&self) -> Next {
-        let mut state = lock(&self.state);
-        let Some(way) = &mut state.way else { return Next::None };
-        let under_way = match &way.attempt {
-            Attempt::Connecting(tries) => tries.len(),
-            _ => 0,
-        };
-        if under_way >= MOST_AT_ONCE {
-            return Next::Wait;
-        }
-        match way.candidates.pop() {
-            Some(address) => Next::Address(address, way.source.as_deref().copied()),
-            None if under_way > 0 => Next::Wait,
-            None => Next::None,
         }
     }
 
@@ -162,19 +174,6 @@ impl Dialer {
         match outcome {
             Ok(_) => self.arrived(turn, stream),
             Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
-        }
-    }
-
-    /// Closes the streams of what is not waited for any more.
-    pub(super) fn abandon(&self, turn: &mut Turn, attempt: Attempt) {
-        let mut close = |stream: Arc<Stream>, token: Token| {
-            turn.unregister(token, stream.as_fd());
-            self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
-        };
-        match attempt {
-            Attempt::Waiting => {}
-            Attempt::Asking(stream, token, _) => close(stream, token),
-            Attempt::Connecting(tries) => tries.into_iter().for_each(|one| close(one.stream, one.token)),
         }
     }
 }
