@@ -16,9 +16,9 @@ CARGO ?= cargo
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## the library: target/release/libzmq.so and libzmq.a (TLS=1 with tls+tcp and wss, which need a C compiler; as your own user; INSTALL_TOOLS=1 as root installs what it lacks)
+build: ## the library: target/release/libzmq.so and libzmq.a (TLS=1 with tls+tcp and wss, which need a C compiler; NAMES=1 with name://; as your own user; INSTALL_TOOLS=1 as root installs what it lacks)
 	@scripts/need.sh --tell cargo:cargo gcc:gcc
-	$(CARGO) build --release -p tautline-libzmq $(if $(TLS),--features tls)
+	$(CARGO) build --release -p tautline-libzmq $(if $(TLS)$(NAMES),--features "$(if $(TLS),tls) $(if $(NAMES),names)")
 
 run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
 	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh

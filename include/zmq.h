@@ -540,6 +540,15 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 #define ZMQ_TAUTLINE_POLICY 0x54410008
 
 /*
+ * Tautline's own: reads from a names file what names (name://orders in place of an endpoint) stand for, for what is bound and connected from
+ * now on; a string for zmq_ctx_set_ext, its path (docs/names.md). TAUT_NAMES in the environment does the same for all contexts. EINVAL if
+ * the file cannot be read or has a fault, which is told on standard error, and if the context has one. zmq_bind and zmq_connect answer
+ * EPROTONOSUPPORT without a names file, EINVAL for what can be no name and where that of TAUT_NAMES has a fault, and zmq_bind ENOTSUP where
+ * the file has no folder. A library without names, and libzmq, answer EINVAL; zmq_has("name") tells.
+ */
+#define ZMQ_TAUTLINE_NAMES 0x54410009
+
+/*
  * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
  * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
  * one to four million topics. Raised, it holds for later binds and connects; lowered, for all. libzmq answers EINVAL.
@@ -731,6 +740,12 @@ ZMQ_EXPORT int zmq_socket_get_peer_state(void *s, const void *routing_id, size_t
  * for the first one of a connection; its value is EACCES. Version 3 tells of the peer, and in its reason of the topic and the rule.
  */
 #define ZMQ_TAUTLINE_EVENT_TOPIC_REFUSED 0x10000000
+
+/*
+ * Tautline's own event, for event_version 3, of a connected name (docs/names.md). Value 0: it stands for other endpoints than before, or what
+ * can tell is there again. EHOSTUNREACH: what can tell cannot be asked; who is known stays connected. The reason says more.
+ */
+#define ZMQ_TAUTLINE_EVENT_NAME 0x20000000
 
 /*
  * Tautline's own: event_version 3. As version 2 (number, count of values, the values, local and remote endpoint), and then routing id,

@@ -173,7 +173,7 @@ systems() {
 
 crates() {
     # Together: each needs those before it, which no registry has yet.
-    cargo package --quiet --no-verify --allow-dirty -p tautline-mem -p tautline-proto -p tautline-io -p tautline-observe -p tautline-policy -p tautline-core -p tautline --target-dir "$work/crates" >&2
+    cargo package --quiet --no-verify --allow-dirty -p tautline-mem -p tautline-proto -p tautline-io -p tautline-observe -p tautline-policy -p tautline-names -p tautline-core -p tautline --target-dir "$work/crates" >&2
     cp "$work"/crates/package/*.crate "$out"
 }
 

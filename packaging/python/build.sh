@@ -27,7 +27,7 @@ library() {
     if [[ -n ${LIBRARY:-} ]]; then
         echo "$LIBRARY"
     elif [[ $1 == "$host" ]]; then
-        cargo build --release -p tautline-libzmq --features tls >&2 || return
+        cargo build --release -p tautline-libzmq --features tls,names >&2 || return
         echo "${CARGO_TARGET_DIR:-target}/release/libzmq.so"
     else
         cargo run --quiet -p xtask -- cross "$1" build >&2 || return

@@ -211,11 +211,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::NoThread`].
-    pub(crate) fn follow(
-        self: &Arc<Self>,
-        name: &str,
-        follower: &Arc<dyn Follower>,
-    ) -> Result<(), Error> {
+    pub(crate) fn follow(self: &Arc<Self>, name: &str, follower: &Arc<dyn Follower>) -> Result<(), Error> {
         let mut idle = Vec::new();
         let (version, entries) = {
             let mut state = lock(&self.state);

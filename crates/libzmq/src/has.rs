@@ -10,7 +10,7 @@ use tautline_io::net;
 type Present = fn() -> bool;
 
 /// Names are matched exactly, capitals included, as programs know them from libzmq.
-const CAPABILITIES: [(&CStr, Present); 13] = [
+const CAPABILITIES: [(&CStr, Present); 14] = [
     (c"ipc", net::is_unix_supported),
     (c"pgm", || false),
     (c"tipc", || false),
@@ -23,6 +23,7 @@ const CAPABILITIES: [(&CStr, Present); 13] = [
     (c"WS", || true),
     (c"WSS", || cfg!(feature = "tls")),
     (c"tls+tcp", || cfg!(feature = "tls")),
+    (c"name", || cfg!(feature = "names")),
     (c"tautline", || true),
 ];
 

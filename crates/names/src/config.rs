@@ -259,7 +259,10 @@ mod tests {
         assert_eq!((dns.suffix.as_str(), dns.port), ("svc.local", Some(5555)));
         assert_eq!(dns.servers, ["10.0.0.1:53".parse().unwrap(), "[::1]:5353".parse().unwrap()]);
         let nats = names.nats.unwrap();
-        assert_eq!((nats.lease, nats.replicas, nats.bucket.as_str()), (Duration::from_secs(3), 3, "tautline-names"));
+        assert_eq!(
+            (nats.lease, nats.replicas, nats.bucket.as_str()),
+            (Duration::from_secs(3), 3, "tautline-names")
+        );
     }
 
     #[test]

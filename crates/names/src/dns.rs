@@ -50,10 +50,7 @@ impl Resolver for ByDns {
         found.dedup();
         found.truncate(MOST_SERVERS);
         let entry = |at: SocketAddr| Entry { id: None, endpoints: vec![format!("tcp://{at}")] };
-        Ok(Answer {
-            entries: found.into_iter().map(entry).collect(),
-            fresh_for: asking.fresh_for.max(LEAST),
-        })
+        Ok(Answer { entries: found.into_iter().map(entry).collect(), fresh_for: asking.fresh_for.max(LEAST) })
     }
 }
 

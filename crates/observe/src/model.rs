@@ -230,6 +230,8 @@ record! {
         out_of_turn: u64,
         /// It carries the events of a monitor: the library's end of it, or the program's.
         monitor: bool,
+        /// Times that it turned out that what names stand for cannot be asked for.
+        names_away: u64,
     }
     texts {
         /// Its type: `PUB`, `ROUTER`.

@@ -9,6 +9,8 @@ pub const LOST: u32 = 1 << 30;
 
 /// A peer may not use a topic: an event of Tautline's own.
 const TOPIC_REFUSED: u32 = 1 << 28;
+/// A name stands for something else, or cannot be asked for: another one.
+const NAME: u32 = 1 << 29;
 
 /// Numbers of the system's errors that hints are about.
 #[cfg(unix)]
@@ -48,6 +50,7 @@ pub fn event_name(event: u32) -> &'static str {
         CONNECT_FAILED => "not connected",
         LOST => "lost",
         TOPIC_REFUSED => "topic refused",
+        NAME => "name",
         _ => "event",
     }
 }
@@ -57,6 +60,7 @@ pub fn event_reason(event: u32, value: u64) -> String {
     match event {
         0x4 => format!("after {value} ms"),
         0x10 | 0x40 | 0x100 | 0x800 | CONNECT_FAILED | TOPIC_REFUSED => system(value),
+        NAME if value != 0 => system(value),
         0x2000 => protocol(value).to_owned(),
         0x4000 => refused(value).to_owned(),
         LOST if value == 0 => "the peer has ended it".to_owned(),

@@ -153,10 +153,7 @@ impl<'a> Value<'a> {
     ///
     /// # Errors
     /// The first one, of `read` or of the list.
-    pub fn each<T>(
-        self,
-        mut read: impl FnMut(Value<'a>) -> Result<T, Fault>,
-    ) -> Result<Vec<T>, Fault> {
+    pub fn each<T>(self, mut read: impl FnMut(Value<'a>) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
         let empty = self.fault("must not be empty");
         let list: Vec<T> = self.list().into_iter().map(&mut read).collect::<Result<_, _>>()?;
         if list.is_empty() { Err(empty) } else { Ok(list) }

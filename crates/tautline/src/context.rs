@@ -134,6 +134,17 @@ impl Context {
         Ok(self.0.set_policy(named)?)
     }
 
+    /// Reads from a names file what names (`name://orders`) stand for, for what is bound and
+    /// connected from now on. `TAUT_NAMES` in the environment does the same for all contexts. The
+    /// repository's `docs/names.md` describes the file; the cargo feature is `names`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard
+    /// error, and if the context has one already; [`Error::NotSupported`] without the feature.
+    pub fn set_names(&self, file: impl AsRef<std::path::Path>) -> Result<()> {
+        Ok(self.0.set_names(file.as_ref())?)
+    }
+
     /// How many I/O threads there are to be (1); a program with very many connections may want
     /// more.
     ///

@@ -44,6 +44,8 @@
 //! | `HandshakeFailed(Refused)`, CURVE | `{"event":"handshake_failed","error":"refused","status":400,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"curve","public_key":"Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"},"reason":"unknown key"}` |
 //! | `HandshakeFailed(Refused)`, PLAIN | `{"event":"handshake_failed","error":"refused","status":300,"local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000","claim":{"mechanism":"plain","username":"joe"},"reason":"closed on Sundays"}` |
 //! | `TopicRefused` | `{"event":"topic_refused","local":"tcp://10.0.0.2:5555","remote":"tcp://10.0.0.1:40000"}` |
+//! | `NameChanged` | `{"event":"name_changed","local":"","remote":"name://orders"}` |
+//! | `NameAway` | `{"event":"name_away","errno":113,"local":"","remote":"name://orders"}` |
 //! | `Stopped` | `{"event":"stopped","local":"","remote":""}` |
 //! | `Other` | `{"event":"other","number":65536,"values":[5,6],"local":"","remote":""}` |
 //!

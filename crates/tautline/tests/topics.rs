@@ -149,6 +149,38 @@ fn all_hear_all() {
     });
 }
 
+/// Two programs in one process and another one as in a process of its own.
+#[cfg(feature = "names")]
+#[test]
+fn those_of_a_space_find_each_other() {
+    within("those_of_a_space_find_each_other", || {
+        let folder = tautline_testkit::endpoint::TempDir::new();
+        let names = folder.path().join("names.toml");
+        std::fs::write(&names, format!("[folder]\npath = {:?}\n", folder.path().join("f"))).unwrap();
+        let contexts = [Context::new(), Context::new()];
+        contexts.iter().for_each(|context| context.set_names(&names).unwrap());
+        let mut all =
+            [&contexts[0], &contexts[0], &contexts[1]].map(|context| Topics::join(context, "all").unwrap());
+        for (at, topics) in all.iter_mut().enumerate() {
+            topics.subscribe(&format!("to.{at}")).unwrap();
+        }
+        for (at, topics) in all.iter_mut().enumerate() {
+            // Its own among them.
+            topics.wait_for_subscriptions(3, None).unwrap();
+            (0..3).for_each(|to| topics.publish(&format!("to.{to}"), at.to_string()).unwrap());
+        }
+        for (at, topics) in all.iter_mut().enumerate() {
+            let mut from: Vec<String> = (0..2).map(|_| text(&topics.recv().unwrap()).1).collect();
+            from.sort();
+            let others = (0..3).filter(|other| *other != at).map(|other| other.to_string());
+            assert_eq!(from, others.collect::<Vec<_>>());
+            while topics.statistics().unwrap().own == 0 {
+                assert_eq!(topics.recv_within(Duration::from_millis(1)).unwrap(), None);
+            }
+        }
+    });
+}
+
 #[test]
 fn plain_sockets_are_at_the_other_end() {
     within("plain_sockets_are_at_the_other_end", || {

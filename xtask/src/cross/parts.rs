@@ -34,7 +34,7 @@ fn build(run: &Run) -> Result<Counts, String> {
     let mut cargo = run.tools.cargo(run.target, "zigbuild");
     cargo.args(["--release", "-p", "tautline-libzmq"]).env("CARGO_TARGET_DIR", &built);
     if run.target.is_packaged() {
-        cargo.args(["--features", "tls"]);
+        cargo.args(["--features", "tls,names"]);
     }
     run.steps.step("building the library", &mut cargo)?;
     for name in ["libzmq.so", "libzmq.a"] {

@@ -36,7 +36,7 @@ fn socket(record: &Socket) -> Map<String, Value> {
         record,
         [id context type_code since send_hwm receive_hwm linger_ms heartbeat_ms options subscriptions peers
          messages_out bytes_out messages_in bytes_in queued_out queued_in dropped unroutable lost reconnects
-         failed_connects failed_handshakes out_of_turn monitor type_name mechanism],
+         failed_connects failed_handshakes out_of_turn monitor names_away type_name mechanism],
         [state],
         [routing_id astray]
     )

@@ -70,6 +70,7 @@ pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_reconnects" reconnects "Peers lost and found again";
     Counter "tautline_socket_failed_connects" failed_connects "Attempts to connect that came to nothing";
     Counter "tautline_socket_failed_handshakes" failed_handshakes "Peers that broke off or were not let in";
+    Counter "tautline_socket_names_away" names_away "Times that names could not be asked for";
 };
 
 /// Those of peers.

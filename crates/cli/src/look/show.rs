@@ -141,6 +141,7 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
         (socket.reconnects, "reconnects"),
         (socket.failed_connects, "failed connects"),
         (socket.failed_handshakes, "failed handshakes"),
+        (socket.names_away, "times that names could not be asked for"),
     ];
     let losses: Vec<String> = losses
         .iter()

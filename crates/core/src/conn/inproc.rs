@@ -135,8 +135,22 @@ pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, O
     let (out_1, in_0) = way(connecting.conflates_incoming());
     let ([end_0, end_1], [peer_0, peer_1]) = (ends, peers);
     (
-        Offer { end: end_0, outgoing: out_0, incoming: in_0, peer: peer_0, connected_here: true, keep: Keep::Messages },
-        Offer { end: end_1, outgoing: out_1, incoming: in_1, peer: peer_1, connected_here: false, keep: Keep::Messages },
+        Offer {
+            end: end_0,
+            outgoing: out_0,
+            incoming: in_0,
+            peer: peer_0,
+            connected_here: true,
+            keep: Keep::Messages,
+        },
+        Offer {
+            end: end_1,
+            outgoing: out_1,
+            incoming: in_1,
+            peer: peer_1,
+            connected_here: false,
+            keep: Keep::Messages,
+        },
     )
 }
 

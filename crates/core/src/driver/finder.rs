@@ -149,7 +149,12 @@ impl Finder {
             Ok(plan) => plan,
             Err(Denied { error, why }) => {
                 let ends = Ends::connected(endpoint);
-                self.site.tap.emit_because(event::HANDSHAKE_FAILED_NO_DETAIL, error.errno() as u32, &ends, &why);
+                self.site.tap.emit_because(
+                    event::HANDSHAKE_FAILED_NO_DETAIL,
+                    error.errno() as u32,
+                    &ends,
+                    &why,
+                );
                 Plan::Nowhere
             }
         }

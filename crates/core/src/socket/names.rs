@@ -77,15 +77,18 @@ impl Socket {
         let (neighbours, whoami) = (self.context.neighbours(), *self.whoami());
         let given = self.context.share_endpoint(endpoint);
         let options = &self.pipes.options;
-        let finder =
-            Finder::new(&site, options, &directory, neighbours, self.id, given.clone(), whoami);
+        let finder = Finder::new(&site, options, &directory, neighbours, self.id, given.clone(), whoami);
         if options.connect_routing_id.is_some() {
             self.pipes.options_mut().connect_routing_id = None;
         }
         let follower: Arc<dyn Follower> = finder.clone();
         self.show_endpoints();
         self.show_endpoint(endpoint, endpoint, false);
-        directory.follow(name, &follower)?;
+        if let Err(error) = directory.follow(name, &follower) {
+            drop(finder.end());
+            self.show_endpoints();
+            return Err(error);
+        }
         self.add_endpoint(given.clone(), What::Named(finder));
         self.last_endpoint = given;
         Ok(None)

@@ -446,6 +446,8 @@ impl Watcher for SocketWatch {
                 event::HANDSHAKE_FAILED_NO_DETAIL
                 | event::HANDSHAKE_FAILED_PROTOCOL
                 | event::HANDSHAKE_FAILED_AUTH => socket.failed_handshakes += 1,
+                #[cfg(feature = "names")]
+                event::NAME if value != 0 => socket.names_away += 1,
                 _ => {}
             }
             for endpoint in endpoints.iter_mut().filter(|endpoint| endpoint.name == **ends.name()) {
@@ -486,6 +488,14 @@ fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) 
             endpoint.reason.clear();
         }
         _ if endpoint.bound => {}
+        #[cfg(feature = "names")]
+        event::NAME if value != 0 => fail(endpoint),
+        #[cfg(feature = "names")]
+        event::NAME => {
+            endpoint.state = EndpointState::Connected;
+            (endpoint.failures, endpoint.failing_since, endpoint.error) = (0, 0, 0);
+            reason.clone_into(&mut endpoint.reason);
+        }
         event::CONNECT_DELAYED => endpoint.state = EndpointState::Connecting,
         event::CONNECTED => endpoint.state = EndpointState::Handshaking,
         event::CONNECT_RETRIED => endpoint.state = EndpointState::Waiting,

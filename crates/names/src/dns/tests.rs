@@ -91,7 +91,11 @@ fn services_with_their_ports_and_the_first_priority() {
         |name, kind| match (name, kind) {
             ("_orders._tcp.test", QTYPE::TYPE(TYPE::SRV)) => (
                 RCODE::NoError,
-                vec![(60, srv(1, 7001, "a.test")), (60, srv(1, 7002, "six.test")), (60, srv(2, 7003, "a.test"))],
+                vec![
+                    (60, srv(1, 7001, "a.test")),
+                    (60, srv(1, 7002, "six.test")),
+                    (60, srv(2, 7003, "a.test")),
+                ],
             ),
             ("a.test", QTYPE::TYPE(TYPE::A)) => (RCODE::NoError, vec![(0, a(1))]),
             ("six.test", QTYPE::TYPE(TYPE::AAAA)) => {
@@ -143,6 +147,7 @@ fn what_claims_too_many_records_is_not_read() {
 
 #[test]
 fn the_servers_of_the_system() {
-    let text = "# c\nsearch x\nnameserver 10.0.0.1\nnameserver  fe80::1%eth0\n nameserver\t::1\noptions ndots:5";
+    let text =
+        "# c\nsearch x\nnameserver 10.0.0.1\nnameserver  fe80::1%eth0\n nameserver\t::1\noptions ndots:5";
     assert_eq!(of_system(text), ["10.0.0.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()]);
 }

@@ -138,6 +138,12 @@ pub enum EventKind {
     /// A peer has subscribed to a topic that it may not subscribe to, or published one that it may
     /// not publish: the first one of its connection. The cause says which, and by what.
     TopicRefused,
+    /// A connected name (`name://`) stands for other endpoints than before, or what can tell is
+    /// there again. The cause says which.
+    NameChanged,
+    /// What can tell of a connected name cannot be asked, by this errno. Who is known stays
+    /// connected. The cause says why.
+    NameAway(i32),
     /// The last event: the socket was closed, or has another monitor.
     Stopped,
     /// An event that this version of the library has no name for.
@@ -225,15 +231,28 @@ impl EventKind {
             0x2000 => EventKind::HandshakeFailed(HandshakeError::Protocol(value as u32)),
             0x4000 => EventKind::HandshakeFailed(HandshakeError::Refused(value as u32)),
             0x1000_0000 => EventKind::TopicRefused,
+            0x2000_0000 if value == 0 => EventKind::NameChanged,
+            0x2000_0000 => EventKind::NameAway(value as i32),
             _ => EventKind::Other { number, values },
         }
+    }
+
+    /// Whether the cause is all that says what it is about.
+    fn has_cause(&self) -> bool {
+        matches!(
+            self,
+            EventKind::Disconnected
+                | EventKind::TopicRefused
+                | EventKind::NameChanged
+                | EventKind::NameAway(_)
+        )
     }
 }
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
-        if matches!(self.kind, EventKind::Disconnected | EventKind::TopicRefused) && !self.cause.is_empty() {
+        if self.kind.has_cause() && !self.cause.is_empty() {
             write!(f, ": {}", self.cause)?;
         }
         if let Some(claim) = &self.claim {
@@ -275,6 +294,8 @@ impl fmt::Display for EventKind {
             EventKind::HandshakeSucceeded => ("handshake done", None),
             EventKind::HandshakeFailed(reason) => return write!(f, "handshake failed: {reason}"),
             EventKind::TopicRefused => ("topic refused", None),
+            EventKind::NameChanged => ("name", None),
+            EventKind::NameAway(errno) => ("name away", Some(*errno)),
             EventKind::Stopped => ("no more events", None),
             EventKind::Other { number, values } => return write!(f, "event {number:#x} {values:?}"),
         };

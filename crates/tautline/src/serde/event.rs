@@ -22,6 +22,8 @@ pub(crate) enum EventKindForm {
     HandshakeSucceeded,
     HandshakeFailed(HandshakeError),
     TopicRefused,
+    NameChanged,
+    NameAway { errno: i32 },
     Stopped,
     Other { number: u64, values: Vec<u64> },
 }
@@ -44,6 +46,8 @@ impl From<EventKind> for EventKindForm {
             EventKind::HandshakeSucceeded => Self::HandshakeSucceeded,
             EventKind::HandshakeFailed(error) => Self::HandshakeFailed(error),
             EventKind::TopicRefused => Self::TopicRefused,
+            EventKind::NameChanged => Self::NameChanged,
+            EventKind::NameAway(errno) => Self::NameAway { errno },
             EventKind::Stopped => Self::Stopped,
             EventKind::Other { number, values } => Self::Other { number, values },
         }
@@ -69,6 +73,8 @@ impl From<EventKindForm> for EventKind {
             Form::HandshakeSucceeded => Self::HandshakeSucceeded,
             Form::HandshakeFailed(error) => Self::HandshakeFailed(error),
             Form::TopicRefused => Self::TopicRefused,
+            Form::NameChanged => Self::NameChanged,
+            Form::NameAway { errno } => Self::NameAway(errno),
             Form::Stopped => Self::Stopped,
             Form::Other { number, values } => Self::Other { number, values },
         }

@@ -1,0 +1,220 @@
+//! Sockets that are bound and connected by names.
+
+// A model has no sockets.
+#![cfg(all(feature = "names", unix, not(loom)))]
+
+mod common;
+
+use common::{bind, last_endpoint, recv, set, test};
+use std::fs;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use tautline_core::{Context, Error, Flags, SharedSocket, Socket, SocketType};
+
+const LINGER: i32 = 17;
+const SNDTIMEO: i32 = 28;
+const CURVE_SERVER: i32 = 47;
+const CURVE_SECRETKEY: i32 = 49;
+const PEERS_OVER_INPROC: usize = 0;
+
+/// A folder, and a names file in it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(test: &str, text: &str) -> Place {
+        let place = Place(std::env::temp_dir().join(format!("tautline-{test}-{}", std::process::id())));
+        let _ = fs::remove_dir_all(&place.0);
+        fs::create_dir_all(&place.0).unwrap();
+        place.write(text);
+        place
+    }
+
+    /// A names file that only has a folder.
+    fn with_folder(test: &str) -> Place {
+        let place = Place::new(test, "");
+        place.write(&format!("[folder]\npath = \"{}\"", place.0.join("f").display()));
+        place
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("names.toml")
+    }
+
+    /// Changes the file as an editor does.
+    fn write(&self, text: &str) {
+        let new = self.0.join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.file()).unwrap();
+    }
+
+    /// The files of a name: entries, and sockets of `ipc`.
+    fn files(&self, name: &str) -> usize {
+        fs::read_dir(self.0.join("f").join(name)).map_or(0, Iterator::count)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn socket(context: &Context, kind: SocketType) -> Socket {
+    let mut socket = context.socket(kind).unwrap();
+    set(&mut socket, LINGER, 0);
+    socket
+}
+
+fn send(socket: &mut Socket, text: &str) {
+    socket.send(text.as_bytes(), Flags::NONE).unwrap();
+}
+
+fn wait_until(mut so: impl FnMut() -> bool) {
+    while !so() {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn without_a_file_there_are_no_names() {
+    test("without_a_file_there_are_no_names", |context| {
+        let mut socket = socket(context, SocketType::Push);
+        assert_eq!(socket.connect("name://orders"), Err(Error::ProtocolNotSupported));
+        assert_eq!(socket.bind("name://orders"), Err(Error::ProtocolNotSupported));
+        let place = Place::new("none", "[names]\norders = \"nowhere\"");
+        assert_eq!(context.set_names(&place.file()), Err(Error::Invalid));
+        place.write("[names]\norders = \"tcp://127.0.0.1:1\"");
+        context.set_names(&place.file()).unwrap();
+        assert_eq!(context.set_names(&place.file()), Err(Error::Invalid), "it has one");
+        assert_eq!(socket.connect("name://a b"), Err(Error::Invalid));
+        // There is no folder to put it in.
+        assert_eq!(socket.bind("name://orders"), Err(Error::NotSupported));
+        socket.connect("name://orders").unwrap();
+        assert_eq!(last_endpoint(&mut socket), "name://orders");
+        assert_eq!(socket.disconnect("name://prices"), Err(Error::NoEntry));
+        socket.disconnect("name://orders").unwrap();
+        assert_eq!(socket.disconnect("name://orders"), Err(Error::NoEntry));
+    });
+}
+
+#[test]
+fn sockets_of_one_context_meet_without_a_stream() {
+    test("sockets_of_one_context_meet_without_a_stream", |context| {
+        let place = Place::with_folder("context");
+        context.set_names(&place.file()).unwrap();
+        let mut early = socket(context, SocketType::Push);
+        early.connect("name://orders").unwrap();
+        let mut pull = socket(context, SocketType::Pull);
+        assert_eq!(bind(&mut pull, "name://orders"), "name://orders");
+        send(&mut early, "1");
+        assert_eq!(recv(&mut pull), b"1");
+        let mut late = socket(context, SocketType::Push);
+        late.connect("name://orders").unwrap();
+        send(&mut late, "2");
+        assert_eq!(recv(&mut pull), b"2");
+        let over_streams = pull.peers().unwrap().into_iter().filter(|peer| !peer.address.is_empty()).count();
+        assert_eq!(over_streams, PEERS_OVER_INPROC);
+        // What was bound for the name goes with it, and so do the peers.
+        pull.unbind("name://orders").unwrap();
+        assert_eq!(place.files("orders"), 0);
+        set(&mut late, SNDTIMEO, 0);
+        wait_until(|| late.send(b"3", Flags::NONE) == Err(Error::Again));
+    });
+}
+
+#[test]
+fn two_contexts_meet_over_ipc_and_keys_are_asked_for() {
+    test("two_contexts_meet_over_ipc_and_keys_are_asked_for", |context| {
+        let place = Place::with_folder("contexts");
+        let other = Context::new();
+        context.set_names(&place.file()).unwrap();
+        other.set_names(&place.file()).unwrap();
+        let mut pull = socket(context, SocketType::Pull);
+        pull.bind("name://orders").unwrap();
+        let mut push = socket(&other, SocketType::Push);
+        push.connect("name://orders").unwrap();
+        send(&mut push, "1");
+        assert_eq!(recv(&mut pull), b"1");
+        assert!(push.peers().unwrap().iter().any(|peer| peer.address.starts_with("ipc://")));
+        // A server with a key is not met around it: this one lets nobody in without.
+        let mut secure = socket(context, SocketType::Pull);
+        set(&mut secure, CURVE_SERVER, 1);
+        secure.set_option(CURVE_SECRETKEY, &[7; 32]).unwrap();
+        secure.bind("name://secrets").unwrap();
+        let mut stranger = socket(context, SocketType::Push);
+        set(&mut stranger, SNDTIMEO, 300);
+        stranger.connect("name://secrets").unwrap();
+        assert_eq!(stranger.send(b"x", Flags::NONE), Err(Error::Again));
+        drop((pull, push, secure, stranger));
+        assert_eq!(place.files("orders") + place.files("secrets"), 0);
+        other.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_socket_is_no_peer_of_its_own() {
+    test("a_socket_is_no_peer_of_its_own", |context| {
+        let place = Place::with_folder("own");
+        context.set_names(&place.file()).unwrap();
+        let mut one = socket(context, SocketType::Dealer);
+        let mut two = socket(context, SocketType::Dealer);
+        for socket in [&mut one, &mut two] {
+            socket.bind("name://mesh").unwrap();
+        }
+        one.connect("name://mesh").unwrap();
+        for number in 0..10 {
+            send(&mut one, &number.to_string());
+            assert_eq!(recv(&mut two), number.to_string().as_bytes());
+        }
+        one.disconnect("name://mesh").unwrap();
+        assert_eq!(one.unbind("name://mesh"), Err(Error::NoEntry), "it went by the same name");
+    });
+}
+
+#[test]
+fn a_file_is_followed_and_what_was_queued_is_sent() {
+    test("a_file_is_followed_and_what_was_queued_is_sent", |context| {
+        let mut first = socket(context, SocketType::Pull);
+        let mut second = socket(context, SocketType::Pull);
+        let at = [bind(&mut first, "tcp://127.0.0.1:*"), bind(&mut second, "tcp://127.0.0.1:*")];
+        let place = Place::new("file", &format!("[names]\norders = \"{}\"", at[0]));
+        context.set_names(&place.file()).unwrap();
+        let mut push = context.socket(SocketType::Push).unwrap();
+        push.connect("name://orders").unwrap();
+        for number in 0..100 {
+            send(&mut push, &number.to_string());
+        }
+        place.write(&format!("[names]\norders = \"{}\"", at[1]));
+        // The owner acts when it is called.
+        let mut reached = false;
+        while !reached {
+            send(&mut push, "more");
+            let mut buffer = [0; 8];
+            reached = second.recv(&mut buffer, Flags::DONTWAIT).is_ok();
+            thread::sleep(Duration::from_millis(5));
+        }
+        for number in 0..100 {
+            assert_eq!(recv(&mut first), number.to_string().as_bytes());
+        }
+    });
+}
+
+#[test]
+fn a_shared_socket_has_names_too() {
+    test("a_shared_socket_has_names_too", |context| {
+        let place = Place::with_folder("shared");
+        context.set_names(&place.file()).unwrap();
+        let server = SharedSocket::new(socket(context, SocketType::Server));
+        let client = SharedSocket::new(socket(context, SocketType::Client));
+        server.bind("name://orders").unwrap();
+        client.with(|client| client.connect("name://orders")).unwrap();
+        client.send(b"1", Flags::NONE).unwrap();
+        let mut message = tautline_core::Message::new();
+        server.recv_message(&mut message, Flags::NONE).unwrap();
+        assert_eq!(message.as_slice(), b"1");
+        server.unbind("name://orders").unwrap();
+        assert_eq!(place.files("orders"), 0);
+    });
+}
