@@ -22,6 +22,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! [`Topics::join`] takes a name in place of endpoints, with the cargo feature `names`: all that
+//! have joined find each other.
+//!
 //! # Topics and patterns
 //!
 //! A topic is any text without `*`. `.` and `/` divide it into tokens; what is subscribed to is a
