@@ -54,7 +54,7 @@ pub use pattern::Pattern;
 pub use publisher::Publisher;
 pub use subscriber::{Subscriber, Update};
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tautline_core::fill_random;
 
@@ -64,6 +64,9 @@ use crate::{Builder, Context, Pub, Sub, kind};
 
 /// The property by which a SUB knows the messages of the PUB beside it.
 const OWN: &str = "X-Taut-Topics";
+
+/// Time between two looks of the half that waits at the other one.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The endpoint of a space: what its publishers bind and its subscribers connect to.
 ///
@@ -247,7 +250,18 @@ impl Topics {
         count: usize,
         timeout: impl Into<Option<Duration>>,
     ) -> Result<bool> {
-        self.publisher.wait_for_subscriptions(count, timeout)
+        let deadline = timeout.into().and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            // By a name it meets publishers of this process, its own for one, in a call of its own.
+            self.subscriber.socket().wait_readable(Duration::ZERO)?;
+            let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
+            if self.publisher.wait_for_subscriptions(count, left.min(LOOK))? {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
     }
 
     /// See [`Subscriber::subscribe`].
