@@ -103,7 +103,7 @@ systems: ## packages for distributions, installed into Debian 12 and 13, used an
 	@tests/systems/run.sh
 	@tests/systems/recipes.sh
 
-attack: ## memory, processor time and a good client's answers under some ninety attacks, beside libzmq 4.3.5; APART=1 leaves a core to that client; OLD=folder of a third library
+attack: ## memory, processor time and a good client's answers under some hundred attacks, beside libzmq 4.3.5; APART=1 leaves a core to that client; OLD=folder of a third library
 	@$(if $(OLD),OLD=$(OLD)) $(if $(APART),APART=$(APART)) tests/attacks/run.sh --table
 
 # Neither builds anything: as root there may be no Rust, and what root builds in the tree is in the way of its owner.

@@ -90,6 +90,11 @@ class Run:
     def make_broken(self):
         if self.broken and self.system.breaks:
             self.works()
+            self.signal()
+
+    def signal(self):
+        """What breaks it, if that is a signal. One that comes while the program does not wait in a system call interrupts nothing."""
+        if self.broken and self.system.breaks:
             role, which = self.system.breaks
             self.processes[role].send_signal(which)
 
@@ -147,6 +152,7 @@ def diagnose(run, taut):
             alone = findings(run, taut, 3, run.processes[run.system.where].pid)
             if alone and is_cause(run.system, alone[0]):
                 return {"rounds": rounds, "found": alone[:1] + found[1:]}
+        run.signal()
         (run.place.parent / "last").write_text("\n".join(f"{hint['role']}: {hint['rule']}: {words(hint)}" for hint in found))
 
 
@@ -159,6 +165,7 @@ def outside(run):
     for _ in range(PICTURES):
         pictures.append(picture(run))
         time.sleep(PAUSE)
+        run.signal()
     seen = {"listening": max(len(one["listening"]) for one in pictures)}
     ends = set().union(*(one["connections"] for one in pictures))
     seen["connections"] = max(len(one["connections"]) for one in pictures)

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-pub use nats::{Login, Nats};
+pub use nats::{Login, Nats, Tls};
 pub use route::{Job, Link, Route, SocketType, Start};
 
 use crate::fault::Fault;

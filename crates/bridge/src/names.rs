@@ -54,7 +54,8 @@ pub fn serve(names: &Names) -> Result<(), Fault> {
         tokio::spawn(signals.pass_on(stopper));
         let Some(nats) = Nats::connect(&settings(&bucket), &mut stop).await? else { return Ok(()) };
         let now = Instant::now();
-        let remote = remote.into_iter().map(|(host, entry)| (key(&host, &entry), (host, entry, now)));
+        let of = |(host, entry)| (key(&host, &entry), Remote { host, entry, revision: 0, renewed: now });
+        let remote = remote.into_iter().map(of);
         let mut agent = Agent { folder, bucket, host, told: HashMap::new(), remote: remote.collect() };
         agent.attend(&nats, stop).await;
         Ok(())
@@ -68,8 +69,17 @@ struct Agent {
     host: String,
     /// What stands in the bucket of this host, and when it was put last.
     told: HashMap<LocalEntry, Instant>,
-    /// What stands in the folder of other hosts, by its key, and when it was renewed last.
-    remote: HashMap<String, (String, LocalEntry, Instant)>,
+    /// What stands in the folder of other hosts, by its key.
+    remote: HashMap<String, Remote>,
+}
+
+/// An entry of another host.
+struct Remote {
+    host: String,
+    entry: LocalEntry,
+    /// The number of its last renewal in the bucket; 0: it was not heard of yet.
+    revision: u64,
+    renewed: Instant,
 }
 
 impl Agent {
@@ -101,7 +111,7 @@ impl Agent {
         // What is there is told anew, and all have a lease to be heard of.
         self.told.clear();
         let now = Instant::now();
-        self.remote.values_mut().for_each(|(_, _, renewed)| *renewed = now);
+        self.remote.values_mut().for_each(|remote| remote.renewed = now);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -115,7 +125,7 @@ impl Agent {
                         return Err("NATS is away".to_owned());
                     }
                     self.tell(&store).await?;
-                    self.expire();
+                    self.expire(&store).await?;
                 }
             }
         }
@@ -175,26 +185,36 @@ impl Agent {
             self.drop_remote(&heard.key);
             return Ok(());
         }
-        let known = self.remote.get(&heard.key).is_some_and(|(_, known, _)| *known == entry);
+        let known = self.remote.get(&heard.key).is_some_and(|known| known.entry == entry);
         if !known && let Err(error) = mirror(&self.folder, &host, &entry) {
             notice!("names: {} of {host}: {error}", entry.name);
             return Ok(());
         }
-        self.remote.insert(heard.key, (host, entry, Instant::now()));
+        let remote = Remote { host, entry, revision: heard.revision, renewed: Instant::now() };
+        self.remote.insert(heard.key, remote);
         Ok(())
     }
 
-    /// Takes away what was not renewed for a lease.
-    fn expire(&mut self) {
+    /// Takes away what was not renewed for a lease, if NATS is there to say so: what cannot be
+    /// heard may well have been said.
+    async fn expire(&mut self, store: &Store) -> Result<(), String> {
         let lease = self.bucket.lease;
-        let over = self.remote.iter().filter(|(_, (_, _, renewed))| renewed.elapsed() > lease);
+        let over = self.remote.iter().filter(|(_, remote)| remote.renewed.elapsed() > lease);
         for key in over.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-            self.drop_remote(&key);
+            let found = store.entry(key.clone()).await.map_err(|error| error.to_string())?;
+            let revision = found.map_or(0, |found| found.revision);
+            match self.remote.get_mut(&key) {
+                Some(remote) if revision > remote.revision => {
+                    (remote.revision, remote.renewed) = (revision, Instant::now());
+                }
+                _ => self.drop_remote(&key),
+            }
         }
+        Ok(())
     }
 
     fn drop_remote(&mut self, key: &str) {
-        if let Some((host, entry, _)) = self.remote.remove(key)
+        if let Some(Remote { host, entry, .. }) = self.remote.remove(key)
             && let Err(error) = unmirror(&self.folder, &host, &entry)
             && error.kind() != io::ErrorKind::NotFound
         {

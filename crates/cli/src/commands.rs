@@ -8,12 +8,13 @@ use tautline::topics::{self, Pattern};
 
 use crate::args::{
     self, Command, Exchange, Link, Receiving, RecvOnly, RecvType, SendOnly, SendType, Sending, Subscribe,
-    Topics, TopicsPub, TopicsSub, Words,
+    Topics, TopicsPub, TopicsSub, Way, Words,
 };
 use crate::config::{Config, expand};
 use crate::endpoint;
 use crate::exchange::{Answer, Job, split_words};
 use crate::failure::{Failure, Result};
+use crate::origin::Origin;
 use crate::replayed::Replay;
 use crate::sink::{self, Form, Sink};
 use crate::socket;
@@ -47,7 +48,7 @@ pub fn job(command: Command) -> Result<Job> {
                 link: args.link,
             };
             let mut job = receiving(kind, &args)?;
-            job.sink = Sink::record(&expand(&file))?;
+            job.sink = Sink::record(&expand(&file), Some(origin(&job)))?;
             Ok(job)
         }
         Command::Replay(args) => replay(&args),
@@ -116,15 +117,38 @@ fn received_by(kind: RecvType) -> SocketType {
     }
 }
 
-/// What was recorded, by a socket of any type that sends.
+/// The socket that records.
+fn origin(job: &Job) -> Origin {
+    let [bind, connect] = [true, false].map(|bound| {
+        let ends = job.endpoints.iter().filter(|endpoint| endpoint.bind == bound);
+        // Which port it will be is not known.
+        ends.map(|endpoint| endpoint.address.clone()).filter(|address| !address.ends_with(":*")).collect()
+    });
+    Origin { kind: job.kind.name().to_owned(), direction: Way::In, bind, connect }
+}
+
+/// What was recorded, by a socket of any type that sends. Where no endpoint is named, it goes where
+/// it was recorded.
 fn replay(args: &args::Replay) -> Result<Job> {
     let config = Config::load()?;
-    let (kind, wait) = match sent_by(args.kind) {
+    let file = expand(&args.file);
+    let named = [&args.endpoints, &args.link.bind, &args.link.connect];
+    let (kind, endpoints) = if named.iter().all(|endpoints| endpoints.is_empty()) {
+        let player = Origin::read(&file)?.and_then(|origin| origin.player());
+        let (kind, endpoints) = player.ok_or_else(|| {
+            Failure::usage(format!("{}: it does not tell where it can be played", file.display()))
+                .hint("name an endpoint, for example tcp://127.0.0.1:5555, and a --type")
+        })?;
+        (args.kind.unwrap_or(kind), endpoints)
+    } else {
+        (args.kind.unwrap_or(SendType::Pub), args.endpoints.clone())
+    };
+    let (kind, wait) = match sent_by(kind) {
         SocketType::Pub if args.wait > 0 => (SocketType::XPub, args.wait),
         kind => (kind, 0),
     };
-    let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
-    job.source = Some(Source::Recorded(Recorded::new(expand(&args.file), args.speed)));
+    let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
+    job.source = Some(Source::Recorded(Recorded::new(file, args.speed)));
     // Subscriptions are looked at.
     (job.wait, job.one_way) = (wait, kind != SocketType::XPub);
     Ok(job)

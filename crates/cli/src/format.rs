@@ -7,7 +7,7 @@ mod decode;
 mod encode;
 
 pub use decode::{Decoder, split, unescape};
-pub use encode::{Received, encode, escaped, part_value};
+pub use encode::{Received, encode, escaped, object, part_value};
 
 use clap::ValueEnum;
 

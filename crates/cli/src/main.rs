@@ -41,6 +41,7 @@ mod keygen;
 mod look;
 mod names;
 mod observe;
+mod origin;
 mod outlook;
 mod ping;
 mod policy;

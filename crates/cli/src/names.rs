@@ -1,4 +1,4 @@
-//! `taut names`: what names stand for, by each of those who know some.
+//! `taut names`: what names stand for, by each resolver that knows some.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use crate::failure::{Failure, Result};
-use crate::format::{Format, Received, encode, escaped};
+use crate::format::{self, Format, Received, encode, escaped};
+use crate::origin::Origin;
 use crate::outlook;
 use crate::template::{Template, now_text, since_epoch};
 use crate::watch::Watch;
@@ -41,6 +42,8 @@ pub struct Sink {
     out: File,
     /// Readable when no reader is left.
     gone: Option<UnixStream>,
+    /// Stands with the first message of a recording.
+    origin: Option<Origin>,
 }
 
 impl Sink {
@@ -49,14 +52,15 @@ impl Sink {
         let failed = |error: io::Error| Failure::failed(format!("standard output: {error}"));
         let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
         let gone = outlook::watch(&out).map_err(failed)?;
-        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone })
+        Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone, origin: None })
     }
 
-    /// Writes messages to a new file, as JSON.
-    pub fn record(path: &Path) -> Result<Sink> {
+    /// Writes messages to a new file, as JSON, the first one with where they come from.
+    pub fn record(path: &Path, origin: Option<Origin>) -> Result<Sink> {
         let out = new_file(path)?;
         let form = Form::Format(Format::Jsonl);
-        Ok(Sink { form, separator: Vec::new(), timestamps: false, buffer: Vec::new(), out, gone: None })
+        let (separator, buffer) = (Vec::new(), Vec::new());
+        Ok(Sink { form, separator, timestamps: false, buffer, out, gone: None, origin })
     }
 
     /// Shows a message, or keeps it for [`flush`](Self::flush).
@@ -66,6 +70,11 @@ impl Sink {
             Form::Watch(watch) => {
                 watch.put(message.parts);
                 return Ok(());
+            }
+            Form::Format(Format::Jsonl) => {
+                let mut line = format::object(message);
+                Origin::mark(&mut self.origin, &mut line);
+                self.buffer.extend_from_slice(format!("{line}\n").as_bytes());
             }
             Form::Format(format) => {
                 if self.timestamps && matches!(format, Format::Text | Format::Hex) {

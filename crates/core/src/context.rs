@@ -1,6 +1,7 @@
 //! The context: I/O threads, limits, inproc names, and the end of all sockets (zmq_ctx_new(3) and
 //! its like).
 
+mod directed;
 mod names;
 mod settings;
 
@@ -14,8 +15,6 @@ use crate::conn::inproc::Offer;
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
 #[cfg(feature = "names")]
 use crate::directory::Directory;
-#[cfg(feature = "names")]
-use crate::driver::Neighbours;
 use crate::driver::{Driver, Site, Ticket, Tickets};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -29,6 +28,8 @@ use crate::timing::idle;
 use crate::transport::{self, Answer};
 use crate::watch::{self, ContextWatch};
 use crate::zap::Desk;
+#[cfg(feature = "names")]
+pub(crate) use directed::{directory, neighbours};
 use names::Names;
 use settings::Settings;
 use std::io::ErrorKind;
@@ -232,39 +233,6 @@ impl Context {
             Error::Invalid
         })?;
         self.0.guard.set(guard).map_err(|_| Error::Invalid)
-    }
-
-    /// Reads what names (`name://`) stand for from a names file, for what is bound and connected
-    /// from now on.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard
-    /// error, and if the context has one already: that of `TAUT_NAMES`, most likely;
-    /// [`Error::NotSupported`] if the library was built without names.
-    #[cfg_attr(not(feature = "names"), allow(unused_variables, reason = "there are none"))]
-    pub fn set_names(&self, path: &std::path::Path) -> Result<(), Error> {
-        #[cfg(feature = "names")]
-        return {
-            let directory = Directory::open(path.to_owned()).map_err(|fault| {
-                policy::say(&fault);
-                Error::Invalid
-            })?;
-            self.0.directory.set(directory).map_err(|_| Error::Invalid)
-        };
-        #[cfg(not(feature = "names"))]
-        Err(Error::NotSupported)
-    }
-
-    /// What names stand for, if anything knows.
-    #[cfg(feature = "names")]
-    pub(crate) fn directory(&self) -> Option<&Arc<Directory>> {
-        self.0.directory.get()
-    }
-
-    /// Its bound inproc names.
-    #[cfg(feature = "names")]
-    pub(crate) fn neighbours(&self) -> Arc<dyn Neighbours> {
-        self.0.names.clone()
     }
 
     /// What the policy allows of a call, if there is one. `at` is the answer about a host that is

@@ -5,7 +5,7 @@
 //!  Context ── Directory ── Names, read again when its file changes
 //!                 │
 //!                 ├─ a thread for each resolver, while there are names to ask for
-//!                 └─ Known, for each name: what each resolver has said last, who wants to know
+//!                 └─ Known, for each name: what each resolver has said last, its followers
 //! ```
 //!
 //! A resolver that cannot be asked takes nothing away: what it has said last counts until it says
@@ -25,16 +25,16 @@ use crate::transport;
 use tautline_io::thread::{OwnThread, process_id};
 use tautline_names::{Entry, Names, RESOLVERS, Registration, is_name};
 
-/// Time between two looks whether the names file has changed, and whether anybody still wants to
-/// know a name.
+/// Time between two looks whether the names file has changed, and whether a name is still
+/// followed.
 const LOOK: Duration = Duration::from_millis(250);
 /// When a resolver that could not be asked is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Wants to know what a name stands for.
 pub(crate) trait Follower: Send + Sync {
-    /// What the name stands for now; a higher `version` is a newer answer. Called with no lock held,
-    /// by the thread that follows or by one of the directory's.
+    /// What the name stands for now; a higher `version` is a newer answer. Called with no lock
+    /// held, by the thread that follows or by one of the directory's.
     fn found(self: Arc<Self>, version: u64, entries: &[Entry]);
 
     /// A resolver cannot be asked, and why; `None`: it can be asked again.
@@ -93,7 +93,7 @@ struct Said {
 }
 
 impl Known {
-    /// Those who still want to know.
+    /// Those that still want to know.
     fn followers(&mut self) -> Vec<Arc<dyn Follower>> {
         self.followers.retain(|follower| follower.strong_count() > 0);
         self.followers.iter().filter_map(Weak::upgrade).collect()
@@ -309,7 +309,7 @@ impl Directory {
                 match *when {
                     Some(at) if at > now => wait = wait.min(at - now),
                     _ => {
-                        // Unless the answer says so, or somebody wants it sooner.
+                        // Unless the answer says another time, or it is wanted sooner.
                         *when = Some(now + AGAIN);
                         due.push(name.clone());
                     }
@@ -332,7 +332,7 @@ impl Directory {
             let before = said.fault.is_some();
             match answer {
                 Ok(answer) => {
-                    // Somebody may want it sooner, since.
+                    // It may be wanted sooner, since.
                     if said.due.is_some() {
                         said.due = Instant::now().checked_add(answer.fresh_for);
                     }

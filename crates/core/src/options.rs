@@ -309,7 +309,7 @@ pub(crate) struct Common {
     /// What a policy says of the endpoint.
     pub(crate) by_policy: ByPolicy,
     /// ZMQ_WSS_KEY_PEM.
-    pub(crate) wss_key_pem: Vec<u8>,
+    pub(crate) wss_key_pem: Secret<Vec<u8>>,
     /// ZMQ_WSS_CERT_PEM.
     pub(crate) wss_cert_pem: Vec<u8>,
     /// ZMQ_WSS_TRUST_PEM.
@@ -494,7 +494,7 @@ impl Options {
                 zap_domain: Vec::new(),
                 zap_enforce_domain: false,
                 by_policy: ByPolicy::default(),
-                wss_key_pem: Vec::new(),
+                wss_key_pem: Secret::default(),
                 wss_cert_pem: Vec::new(),
                 wss_trust_pem: Vec::new(),
                 wss_hostname: Vec::new(),

@@ -47,7 +47,7 @@ pub struct Folder {
 pub struct Dns {
     /// What stands behind each name.
     pub suffix: String,
-    /// Whom to ask, in turn; empty: those of `/etc/resolv.conf`.
+    /// The servers to ask, in turn; empty: those of `/etc/resolv.conf`.
     pub servers: Vec<SocketAddr>,
     /// The port of servers that only have addresses, and no SRV records.
     pub port: Option<u16>,
@@ -59,7 +59,7 @@ pub struct Dns {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nats {
-    /// Whom to connect to, as URLs.
+    /// Its servers, as URLs.
     pub servers: Vec<String>,
     /// The file with the credentials, if the servers ask for them.
     pub credentials: Option<PathBuf>,

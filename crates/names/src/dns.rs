@@ -1,5 +1,5 @@
-//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`; where there are none, and the file has a port,
-//! the addresses of `NAME.SUFFIX`.
+//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`; where there are none, and the file has a
+//! port, the addresses of `NAME.SUFFIX`.
 //!
 //! A server of the answer is asked for again when the shortest time to live in it is over. Only an
 //! answer of the name's servers counts, be it that there is no such name; what says that a server
@@ -24,7 +24,7 @@ const MOST: Duration = Duration::from_secs(3600);
 const NOTHING: Duration = Duration::from_secs(5);
 /// Most servers of one name.
 const MOST_SERVERS: usize = 1000;
-/// Where the system says whom to ask.
+/// Where the system names its servers.
 const SYSTEM: &str = "/etc/resolv.conf";
 
 /// Asks DNS.
@@ -116,7 +116,7 @@ impl Asking<'_> {
     }
 }
 
-/// Whom to ask.
+/// The servers to ask.
 fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     if !dns.servers.is_empty() {
         return Ok(dns.servers.clone());

@@ -8,7 +8,7 @@
 //!
 //! The program that has bound holds a lock on its entry as long as it lives. The system gives the
 //! lock back when the program dies, however it dies. So an entry without a lock is that of a dead
-//! program: whoever reads the folder removes it. An entry of another host has no lock.
+//! program: the next one that reads the folder removes it. An entry of another host has no lock.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -233,7 +233,7 @@ fn names_in(path: &Path) -> io::Result<Vec<String>> {
 /// The entries of one name. Those of dead programs are removed.
 fn entries_in(path: &Path) -> io::Result<Vec<Found>> {
     let listed = match fs::read_dir(path) {
-        // Nobody has bound the name on this host.
+        // The name is not bound on this host.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
     };
@@ -341,7 +341,7 @@ mod tests {
         let scratch = Scratch::new("dead");
         let folder = scratch.0.path.join("orders");
         make_folder(&folder).unwrap();
-        // Nobody holds a lock on it.
+        // No program holds a lock on it.
         write(&folder.join("abc"), &["tcp://h:1".into()]).unwrap();
         write(&folder.join("abc.ipc"), &[]).unwrap();
         assert_eq!(scratch.resolve("orders"), []);

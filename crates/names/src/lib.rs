@@ -6,8 +6,8 @@
 //!            └── [dns]    ─▶ ByDns ─────┘
 //! ```
 //!
-//! A file says who is asked. It is read as a whole or not at all: what has no meaning is a fault
-//! with its line. `docs/names.md` describes it.
+//! A file says which resolvers are asked. It is read as a whole or not at all: what has no meaning
+//! is a fault with its line. `docs/names.md` describes it.
 //!
 //! ```
 //! use tautline_names::{Names, RESOLVERS};
@@ -47,13 +47,13 @@ pub struct Entry {
 /// What a resolver knows of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Whom it stands for; nobody, perhaps.
+    /// What it stands for; nothing, perhaps.
     pub entries: Vec<Entry>,
     /// When to ask again.
     pub fresh_for: Duration,
 }
 
-/// Who knows names.
+/// Knows names.
 pub trait Resolver: Send + Sync {
     /// What messages to people call it.
     fn title(&self) -> &'static str;
@@ -65,7 +65,7 @@ pub trait Resolver: Send + Sync {
     fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String>;
 }
 
-/// All resolvers. Each answers with nobody where the file does not mention it.
+/// All resolvers. Each answers with no entries where the file does not mention it.
 pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::ByDns];
 
 /// Whether this can be a name: letters, digits, `-`, `_`, and dots between them.

@@ -1,4 +1,5 @@
-//! Reading tables of TOML: each value is taken once, and what is left over is a fault with its line.
+//! Reading tables of TOML: each value is taken once, and what is left over is a fault with its
+//! line.
 
 use std::ops::Range;
 

@@ -2,6 +2,7 @@
 
 import itertools
 import select
+import struct
 
 import zmtp
 from harness import MIB, STALL_S, case
@@ -66,3 +67,38 @@ def subscriptions(attack):
             pass
         attack.ended(stream)
         attack.drop(stream)
+
+
+@case("half a greeting, the handshakes limited", mode="echo", policy={"handshakes": 50}, options=["option=19:1000"], memory=MIB, descriptors=51)
+def half(attack):
+    """The oldest one ends for each that comes."""
+    for _ in range(1000):
+        try:
+            attack.connect().sendall(zmtp.greeting()[:32])
+        except ConnectionError:
+            pass
+
+
+@case("64 KiB of READY begun, limited", mode="echo", policy={"handshake_bytes": 4 * KIB}, options=["option=19:1000"], memory=MIB, descriptors=200)
+def half_ready(attack):
+    begun = zmtp.greeting() + struct.pack(">BQ", zmtp.COMMAND | zmtp.LONG, 64 * KIB) + b"\5READY" + b"a" * (64 * KIB - 100)
+    for _ in range(200):
+        stream = attack.connect()
+        try:
+            stream.sendall(begun)
+        except ConnectionError:
+            pass
+        attack.ended(stream)
+
+
+# Until they are let go, within half a second, what the high-water mark lets in waits.
+@case("subscribers that read nothing, limited", type="PUB", mode="send", options=["option=23:100", f"body={10 * KIB}"], policy={"unread_bytes_per_peer": 100 * KIB},
+      memory=20 * (100 * 10 * KIB + 256 * KIB))
+def slow_subscribers(attack):
+    streams = [attack.connect(receive_buffer=4096) for _ in range(20)]
+    for stream in streams:
+        zmtp.shake_hands(stream, "SUB")
+        stream.sendall(zmtp.subscribe(b""))
+    if attack.limited:
+        for stream in streams:
+            attack.ended(stream)

@@ -10,7 +10,7 @@ pub struct Names {
     /// The names file: docs/names.md describes it
     #[arg(long, value_name = "FILE", env = "TAUT_NAMES")]
     pub file: PathBuf,
-    /// Tell other hosts through NATS what is bound here, and the programs here what is bound there, until it is ended
+    /// Tell other hosts through NATS what is bound here, and this one what is bound there
     #[arg(long, conflicts_with = "names")]
     pub serve: bool,
     /// The names to show; without any, all that the file and its folder have

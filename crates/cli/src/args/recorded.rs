@@ -39,12 +39,13 @@ pub struct Replay {
     /// What `taut record` has written, or any command with --out jsonl; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The endpoints
+    /// The endpoints; without any, those of the recorded socket, or their other ends if it has
+    /// received
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
-    /// The type of the socket
-    #[arg(long = "type", value_enum, default_value_t = SendType::Pub)]
-    pub kind: SendType,
+    /// The type of the socket; without it PUB, or what goes to the recorded socket's endpoints
+    #[arg(long = "type", value_enum)]
+    pub kind: Option<SendType>,
     /// The pace: 2 is twice as fast as it was, max all at once
     #[arg(long, value_name = "N|max", value_parser = speed, default_value = "1")]
     pub speed: f64,

@@ -83,7 +83,8 @@ fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     bytes.iter().for_each(|byte| out.extend_from_slice(format!("{byte:02x}").as_bytes()));
 }
 
-fn object(message: &Received<'_>) -> Value {
+/// A message as JSON.
+pub fn object(message: &Received<'_>) -> Value {
     let mut object = Map::new();
     object.insert("time".to_owned(), now_text().into());
     object.insert("n".to_owned(), message.number.into());

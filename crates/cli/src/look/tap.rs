@@ -25,14 +25,17 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tautline::kind::SocketType;
 use tautline_observe::tap::{Copied, Direction, Request};
 
 use crate::args::{Record, Tap, Way};
 use crate::config::expand;
 use crate::failure::{Failure, Result};
 use crate::format::Format;
+use crate::origin::Origin;
 use crate::outlook;
 use crate::sink::{broken, new_file};
+use crate::socket;
 use capture::Capture;
 use lines::Lines;
 use rates::Rates;
@@ -93,12 +96,37 @@ pub fn record(args: &Record) -> Result<()> {
     let target = args.tap.as_deref().unwrap_or_default();
     let request = Request { direction: args.direction.map(Way::direction), ..Request::default() };
     let mut source = Source::open(target, request)?;
-    let mut view = Lines::new(Format::Jsonl, None, new_file(&expand(&args.file))?);
+    let mut view = Lines::record(origin(&source, args.direction), new_file(&expand(&args.file))?);
     if !args.link.quiet {
         notice!("taut: tapping {target}");
     }
     let limits = Limits { filter: None, count: args.link.count, lasting: args.link.lasting };
     listen(&mut source, &mut view, &limits)
+}
+
+/// Where the messages of this direction come from, if all are of one socket.
+fn origin(source: &Source, direction: Option<Way>) -> Option<Origin> {
+    let mut reading = source.reading.clone();
+    reading.leave_out_monitors();
+    let socket = match source.socket {
+        Some(socket) => reading.socket(socket)?,
+        None => match &reading.sockets[..] {
+            [socket] => socket,
+            _ => return None,
+        },
+    };
+    let kind = SocketType::from_code(u8::try_from(socket.type_code).ok()?)?;
+    let direction = direction.or(match (socket::sends(kind), socket::receives(kind)) {
+        (true, false) => Some(Way::Out),
+        (false, true) => Some(Way::In),
+        _ => None,
+    })?;
+    // What inproc carries stays in the process.
+    let [bind, connect] = [true, false].map(|bound| {
+        let ends = reading.endpoints_of(socket.id).filter(|endpoint| endpoint.bound == bound);
+        ends.map(|endpoint| endpoint.name.clone()).filter(|name| !name.starts_with("inproc:")).collect()
+    });
+    Some(Origin { kind: kind.name().to_owned(), direction, bind, connect })
 }
 
 fn format(args: &Tap) -> Format {

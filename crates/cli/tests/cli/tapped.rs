@@ -311,6 +311,25 @@ fn what_a_program_has_sent_is_recorded_and_played_again() {
 }
 
 #[test]
+fn what_a_program_has_received_is_sent_to_it_again() {
+    test("what_a_program_has_received_is_sent_to_it_again", || {
+        let world = World::new();
+        let mut pull = observed(&world, &["pull", AT]);
+        let (at, pid) = (pull.bound(), pull.id().to_string());
+        until_seen(&world, &pid);
+        let file = world.folder.path().join("record.jsonl");
+        let file = file.to_str().unwrap();
+        let mut record = Running::start(world.command(&["record", "--tap", &pid, file, "-n", "2"]));
+        record.notice("tapping");
+        assert_eq!(run(&["push", &at, "one", "two"]).code, Some(0));
+        assert_eq!([pull.line(), pull.line()], ["one", "two"]);
+        assert_eq!(record.end().code, Some(0));
+        assert_eq!(run(&["replay", file, "--speed", "max"]).code, Some(0));
+        assert_eq!([pull.line(), pull.line()], ["one", "two"]);
+    });
+}
+
+#[test]
 fn all_that_looks_sees_a_running_program() {
     test("all_that_looks_sees_a_running_program", || {
         let world = World::new();

@@ -87,7 +87,7 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    /// A finder that has found nobody yet.
+    /// A finder that has found no peer yet.
     pub(crate) fn new(
         site: &Arc<Site>,
         options: &Options,
@@ -98,7 +98,7 @@ impl Finder {
         whoami: PeerInfo,
     ) -> Arc<Finder> {
         let mut options = options.clone();
-        // A name may stand for many, and for nobody. One routing id is not for many.
+        // A name may stand for many, and for none. One routing id is not for many.
         options.immediate = true;
         options.connect_routing_id = None;
         Arc::new(Finder {
@@ -234,8 +234,8 @@ impl Finder {
     /// Joins the socket with another one of its context; false if that is gone.
     fn meet(&self, endpoint: &Arc<str>) -> bool {
         let ends: Arc<Ends> = Arc::new(Ends::connected(endpoint.clone()));
-        let nobody = Box::new(PeerInfo::default());
-        let (mut mine, theirs) = inproc::pair(&self.options, [nobody, Box::new(self.whoami.clone())]);
+        let unknown = Box::new(PeerInfo::default());
+        let (mut mine, theirs) = inproc::pair(&self.options, [unknown, Box::new(self.whoami.clone())]);
         mine.end.lies_in(&self.site.inbox);
         mine.end.set_receive_hwm(self.options.receive_hwm);
         let Some(peer) = self.neighbours.meet(inproc_name(endpoint), theirs) else { return false };
@@ -282,8 +282,8 @@ fn inproc_name(endpoint: &str) -> &str {
     endpoint.split_once("://").map_or(endpoint, |(_, name)| name)
 }
 
-/// Whether sockets with these options may meet without a stream: nobody has to show who it is, and
-/// what is sent are messages.
+/// Whether sockets with these options may meet without a stream: no credentials are asked for,
+/// and what is sent are messages.
 pub(crate) fn may_be_inproc(options: &Options) -> bool {
     let is_raw = options.facts().raw || options.router_raw;
     !is_raw && !options.mechanism.has_credentials() && options.zap_domain.is_empty()

@@ -369,7 +369,7 @@ static TABLE: &[Row] = &[
         |o| int(o.out_batch_size.unwrap_or(BATCH_SIZE)),
         |o, v| positive(v).map(|v| o.out_batch_size = Some(v)),
     ),
-    write_text(103, "ZMQ_WSS_KEY_PEM", |o, v| set(&mut o.wss_key_pem, v.to_vec())),
+    write_text(103, "ZMQ_WSS_KEY_PEM", |o, v| set(&mut o.wss_key_pem, v.to_vec().into())),
     write_text(104, "ZMQ_WSS_CERT_PEM", |o, v| set(&mut o.wss_cert_pem, v.to_vec())),
     write_text(105, "ZMQ_WSS_TRUST_PEM", |o, v| set(&mut o.wss_trust_pem, v.to_vec())),
     write_text(106, "ZMQ_WSS_HOSTNAME", |o, v| set(&mut o.wss_hostname, v.to_vec())),

@@ -2,7 +2,7 @@
 
 use super::Socket;
 #[cfg(feature = "names")]
-use super::names::Offered;
+use super::names::{Offered, bind_name, connect_name, leave_ways};
 use super::topics::keep_by_policy;
 use crate::conn::{PeerInfo, inproc};
 #[cfg(feature = "names")]
@@ -115,7 +115,7 @@ impl Socket {
     ) -> Result<(), Error> {
         #[cfg(feature = "names")]
         if let Endpoint::Name(name) = parsed {
-            return self.bind_name(endpoint, name);
+            return bind_name(self, endpoint, name);
         }
         if let (Endpoint::Datagram(_), Ok(at)) = (parsed, &at) {
             let allowed = self.context.allowed(Call::Bind, endpoint, parsed, *at, &self.pipes.options);
@@ -204,13 +204,13 @@ impl Socket {
         }
         #[cfg(feature = "names")]
         if let Endpoint::Name(name) = &parsed {
-            return self.connect_name(endpoint, name);
+            return connect_name(self, endpoint, name);
         }
         let site = self.site_for_streams()?;
         self.end_refused(endpoint);
         // What was given up is connected anew.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
-        if self.pipes.options.facts().connects_once && self.has_connected(endpoint) {
+        if self.pipes.options.facts().connects_once && has_connected(self, endpoint) {
             // Two connections to one peer make no sense for these types; libzmq overlooks the
             // second call as well.
             return Ok(None);
@@ -252,11 +252,6 @@ impl Socket {
         self.add_endpoint(given.clone(), What::Connected(dialer));
         self.last_endpoint = given;
         Ok(id)
-    }
-
-    /// Whether this was connected and not disconnected.
-    pub(super) fn has_connected(&self, endpoint: &str) -> bool {
-        self.endpoints.iter().any(|entry| *entry.given == *endpoint)
     }
 
     fn connect_inproc(&mut self, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
@@ -376,7 +371,7 @@ impl Socket {
             #[cfg(feature = "names")]
             What::Offered(_) => {}
             #[cfg(feature = "names")]
-            What::Named(finder) => self.leave_ways(finder.end()),
+            What::Named(finder) => leave_ways(self, finder.end()),
             What::InprocBound => self.context.unbind_inproc(&entry.given, self.id),
             What::InprocConnected(id) => {
                 self.detach(*id);
@@ -508,6 +503,11 @@ impl Socket {
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         if self.inbox.pending() { self.process_news() } else { Ok(()) }
     }
+}
+
+/// Whether this was connected and not disconnected.
+pub(super) fn has_connected(socket: &Socket, endpoint: &str) -> bool {
+    socket.endpoints.iter().any(|entry| *entry.given == *endpoint)
 }
 
 /// What the policy says of a call. If that is no, an event tells which rule does: of a connect,

@@ -2,7 +2,8 @@
 //! knows.
 
 use super::Socket;
-use super::endpoints::What;
+use super::endpoints::{What, has_connected};
+use crate::context::{directory, neighbours};
 use crate::directory::{Directory, Follower};
 use crate::driver::{Finder, Way, inproc_endpoint, may_be_inproc};
 use crate::error::Error;
@@ -25,105 +26,103 @@ impl Drop for Offered {
     }
 }
 
-impl Socket {
-    fn directory_for(&self, name: &str) -> Result<Arc<Directory>, Error> {
-        // What libzmq says of a transport that is not there.
-        let directory = self.context.directory().ok_or(Error::ProtocolNotSupported)?;
-        directory.check(name)?;
-        Ok(directory.clone())
-    }
+fn directory_for(socket: &Socket, name: &str) -> Result<Arc<Directory>, Error> {
+    // What libzmq says of a transport that is not there.
+    let directory = directory(&socket.context).ok_or(Error::ProtocolNotSupported)?;
+    directory.check(name)?;
+    Ok(directory.clone())
+}
 
-    /// Binds what the directory says, and puts it there. All of it, or nothing.
-    pub(super) fn bind_name(&mut self, endpoint: &str, name: &str) -> Result<(), Error> {
-        let directory = self.directory_for(name)?;
-        let (registration, tcp) = directory.register(name, self.id)?;
-        let mut offered = Offered { directory: directory.clone(), registration, parts: Vec::new() };
-        let mut remote = Vec::new();
-        let id = offered.registration.id().to_owned();
-        let inproc = may_be_inproc(&self.pipes.options).then(|| inproc_endpoint(&id));
-        let outcome = (|| {
-            for part in inproc.into_iter().chain([offered.registration.ipc()]) {
-                self.bind(&part)?;
-                offered.parts.push(self.last_endpoint.to_string());
-            }
-            if let Some(tcp) = tcp {
-                self.bind(&tcp)?;
-                let bound = self.last_endpoint.to_string();
-                remote.push(directory.advertised(&bound));
-                offered.parts.push(bound);
-            }
-            Ok(offered.registration.publish(&remote)?)
-        })();
-        if let Err(error) = outcome {
-            for part in &offered.parts {
-                let _ = self.unbind(part);
-            }
-            return Err(error);
+/// Binds what the directory says, and puts it there. All of it, or nothing.
+pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<(), Error> {
+    let directory = directory_for(socket, name)?;
+    let (registration, tcp) = directory.register(name, socket.id)?;
+    let mut offered = Offered { directory: directory.clone(), registration, parts: Vec::new() };
+    let mut remote = Vec::new();
+    let id = offered.registration.id().to_owned();
+    let inproc = may_be_inproc(&socket.pipes.options).then(|| inproc_endpoint(&id));
+    let outcome = (|| {
+        for part in inproc.into_iter().chain([offered.registration.ipc()]) {
+            socket.bind(&part)?;
+            offered.parts.push(socket.last_endpoint.to_string());
         }
-        directory.look_again();
-        self.add_endpoint(endpoint, What::Offered(Box::new(offered)));
-        self.last_endpoint = endpoint.into();
-        Ok(())
+        if let Some(tcp) = tcp {
+            socket.bind(&tcp)?;
+            let bound = socket.last_endpoint.to_string();
+            remote.push(directory.advertised(&bound));
+            offered.parts.push(bound);
+        }
+        Ok(offered.registration.publish(&remote)?)
+    })();
+    if let Err(error) = outcome {
+        for part in &offered.parts {
+            let _ = socket.unbind(part);
+        }
+        return Err(error);
     }
+    directory.look_again();
+    socket.add_endpoint(endpoint, What::Offered(Box::new(offered)));
+    socket.last_endpoint = endpoint.into();
+    Ok(())
+}
 
-    /// Connects to all that the name stands for, now and later.
-    pub(super) fn connect_name(&mut self, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
-        let directory = self.directory_for(name)?;
-        let site = self.site_for_streams()?;
-        if self.pipes.options.facts().connects_once && self.has_connected(endpoint) {
-            return Ok(None);
-        }
-        self.context.share_options(&mut self.pipes.options);
-        let (neighbours, whoami) = (self.context.neighbours(), *self.whoami());
-        let given = self.context.share_endpoint(endpoint);
-        let options = &self.pipes.options;
-        let finder = Finder::new(&site, options, &directory, neighbours, self.id, given.clone(), whoami);
-        if options.connect_routing_id.is_some() {
-            self.pipes.options_mut().connect_routing_id = None;
-        }
-        let follower: Arc<dyn Follower> = finder.clone();
-        self.show_endpoints();
-        self.show_endpoint(endpoint, endpoint, false);
-        if let Err(error) = directory.follow(name, &follower) {
-            drop(finder.end());
-            self.show_endpoints();
-            return Err(error);
-        }
-        self.add_endpoint(given.clone(), What::Named(finder));
-        self.last_endpoint = given;
-        Ok(None)
+/// Connects to all that the name stands for, now and later.
+pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
+    let directory = directory_for(socket, name)?;
+    let site = socket.site_for_streams()?;
+    if socket.pipes.options.facts().connects_once && has_connected(socket, endpoint) {
+        return Ok(None);
     }
-
-    /// The name stands for something else: what it stood for is disconnected.
-    pub(super) fn leave_moved(&mut self) {
-        let finders = self.endpoints.iter().filter_map(|entry| entry.finder().cloned());
-        for finder in finders.collect::<Vec<_>>() {
-            self.leave_ways(finder.take_leaving());
-        }
+    socket.context.share_options(&mut socket.pipes.options);
+    let (neighbours, whoami) = (neighbours(&socket.context), *socket.whoami());
+    let given = socket.context.share_endpoint(endpoint);
+    let options = &socket.pipes.options;
+    let finder = Finder::new(&site, options, &directory, neighbours, socket.id, given.clone(), whoami);
+    if options.connect_routing_id.is_some() {
+        socket.pipes.options_mut().connect_routing_id = None;
     }
+    let follower: Arc<dyn Follower> = finder.clone();
+    socket.show_endpoints();
+    socket.show_endpoint(endpoint, endpoint, false);
+    if let Err(error) = directory.follow(name, &follower) {
+        drop(finder.end());
+        socket.show_endpoints();
+        return Err(error);
+    }
+    socket.add_endpoint(given.clone(), What::Named(finder));
+    socket.last_endpoint = given;
+    Ok(None)
+}
 
-    /// Disconnects. What is queued is still sent for at most ZMQ_LINGER.
-    pub(super) fn leave_ways(&mut self, ways: Vec<(Arc<str>, Way)>) {
-        let linger = self.pipes.options.linger;
-        for (endpoint, way) in ways {
-            match way {
-                Way::Dialer(dialer) => {
-                    if let Some(id) = dialer.current().and_then(|connection| self.pipe_of(&connection)) {
-                        self.detach(id);
-                    }
-                    dialer.disconnect(linger);
+/// The name stands for something else: what it stood for is disconnected.
+pub(super) fn leave_moved(socket: &mut Socket) {
+    let finders = socket.endpoints.iter().filter_map(|entry| entry.finder().cloned());
+    for finder in finders.collect::<Vec<_>>() {
+        leave_ways(socket, finder.take_leaving());
+    }
+}
+
+/// Disconnects. What is queued is still sent for at most ZMQ_LINGER.
+pub(super) fn leave_ways(socket: &mut Socket, ways: Vec<(Arc<str>, Way)>) {
+    let linger = socket.pipes.options.linger;
+    for (endpoint, way) in ways {
+        match way {
+            Way::Dialer(dialer) => {
+                if let Some(id) = dialer.current().and_then(|connection| socket.pipe_of(&connection)) {
+                    socket.detach(id);
                 }
-                Way::Inproc => {
-                    for id in self.pipes.all() {
-                        let pipe = self.pipes.get(id);
-                        let info = pipe.and_then(|pipe| pipe.peer.info());
-                        if info.is_some_and(|info| *info.ends.name() == endpoint) {
-                            self.detach(id);
-                        }
+                dialer.disconnect(linger);
+            }
+            Way::Inproc => {
+                for id in socket.pipes.all() {
+                    let pipe = socket.pipes.get(id);
+                    let info = pipe.and_then(|pipe| pipe.peer.info());
+                    if info.is_some_and(|info| *info.ends.name() == endpoint) {
+                        socket.detach(id);
                     }
                 }
-                Way::Nowhere => {}
             }
+            Way::Nowhere => {}
         }
     }
 }

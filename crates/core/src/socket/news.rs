@@ -84,7 +84,7 @@ impl Socket {
             }
             News::Knock => {}
             #[cfg(feature = "names")]
-            News::Moved => self.leave_moved(),
+            News::Moved => super::names::leave_moved(self),
             News::Tapped => self.look_for_taps(),
             News::Inproc(offer) => self.attach_inproc(*offer),
             News::Met(token, peer) => self.ready(PipeId(token), |pipe| pipe.set_peer(peer), false),

@@ -81,7 +81,7 @@ fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // A port of the system's choice, which nobody else can guess.
+    // A port of the system's choice, which others cannot guess.
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
     socket.send(question)?;

@@ -20,8 +20,8 @@ fn answer(question: &[u8], says: Says) -> Vec<u8> {
     reply.build_bytes_vec().unwrap()
 }
 
-/// A server that answers `times` questions, the first one with garbage before; by TCP what is longer
-/// than a datagram may be.
+/// A server that answers `times` questions, the first one with garbage before; by TCP what is
+/// longer than a datagram may be.
 fn server(says: Says) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = socket.local_addr().unwrap();
@@ -126,9 +126,9 @@ fn an_answer_that_does_not_fit_comes_by_tcp() {
 }
 
 #[test]
-fn nobody_is_an_answer_and_trouble_is_none() {
-    let nobody = resolve(|_, _| (RCODE::NameError, Vec::new()), Some(1)).unwrap();
-    assert_eq!((nobody.entries, nobody.fresh_for), (Vec::new(), NOTHING));
+fn nothing_is_an_answer_and_trouble_is_none() {
+    let nothing = resolve(|_, _| (RCODE::NameError, Vec::new()), Some(1)).unwrap();
+    assert_eq!((nothing.entries, nothing.fresh_for), (Vec::new(), NOTHING));
     let trouble = resolve(|_, _| (RCODE::ServerFailure, Vec::new()), Some(1)).unwrap_err();
     assert!(trouble.ends_with("ServerFailure"), "{trouble}");
 }

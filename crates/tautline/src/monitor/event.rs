@@ -141,7 +141,7 @@ pub enum EventKind {
     /// A connected name (`name://`) stands for other endpoints than before, or what can tell is
     /// there again. The cause says which.
     NameChanged,
-    /// What can tell of a connected name cannot be asked, by this errno. Who is known stays
+    /// What can tell of a connected name cannot be asked, by this errno. Known peers stay
     /// connected. The cause says why.
     NameAway(i32),
     /// The last event: the socket was closed, or has another monitor.

@@ -13,6 +13,7 @@ use super::View;
 use super::filter::way;
 use crate::failure::Result;
 use crate::format::{Format, Received, encode, part_value};
+use crate::origin::Origin;
 use crate::through;
 
 /// As much is written at once.
@@ -24,12 +25,19 @@ pub struct Lines {
     through: Option<String>,
     out: File,
     buffer: Vec<u8>,
+    /// Stands with the first message of a recording.
+    origin: Option<Origin>,
 }
 
 impl Lines {
     /// Into this file, each message through this command.
     pub fn new(format: Format, through: Option<String>, out: File) -> Lines {
-        Lines { format, through, out, buffer: Vec::new() }
+        Lines { format, through, out, buffer: Vec::new(), origin: None }
+    }
+
+    /// Into a file that is to be played again, the first message with where they come from.
+    pub fn record(origin: Option<Origin>, out: File) -> Lines {
+        Lines { origin, ..Lines::new(Format::Jsonl, None, out) }
     }
 }
 
@@ -44,7 +52,13 @@ impl View for Lines {
             }
             parts = made.into_iter().map(Message::from).collect();
         }
-        put(self.format, copy, &parts, number, &mut self.buffer);
+        if self.format == Format::Jsonl {
+            let mut line = object(copy, &parts, number);
+            Origin::mark(&mut self.origin, &mut line);
+            self.buffer.extend_from_slice(format!("{line}\n").as_bytes());
+        } else {
+            put(self.format, copy, &parts, number, &mut self.buffer);
+        }
         if self.buffer.len() >= FULL { self.flush() } else { Ok(()) }
     }
 
@@ -83,10 +97,6 @@ fn is_cut(copy: &Copied) -> bool {
 }
 
 fn put(format: Format, copy: &Copied, parts: &[Message], number: u64, out: &mut Vec<u8>) {
-    if format == Format::Jsonl {
-        out.extend_from_slice(format!("{}\n", object(copy, parts, number)).as_bytes());
-        return;
-    }
     let is_line = matches!(format, Format::Text | Format::Hex);
     if is_line {
         let peer = if copy.peer == MANY { String::new() } else { format!("/{}", copy.peer) };

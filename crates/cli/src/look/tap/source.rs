@@ -32,6 +32,8 @@ pub struct Source {
     found: Found,
     /// The process, when the tap began.
     pub reading: Reading,
+    /// The socket that was asked for; all if none was.
+    pub socket: Option<u64>,
     stream: UnixStream,
     buffer: Vec<u8>,
     /// Where the next frame begins in it.
@@ -86,7 +88,7 @@ impl Source {
         let failed = |error: io::Error| Failure::failed(format!("{path}: {error}"));
         let mut stream = UnixStream::connect(&path).map_err(failed)?;
         stream.write_all(request.to_text().as_bytes()).map_err(failed)?;
-        let mut source = Source { found, reading, stream, buffer: Vec::new(), start: 0 };
+        let mut source = Source { found, reading, socket, stream, buffer: Vec::new(), start: 0 };
         let answer = source.answer().map_err(failed)?;
         if answer != OK {
             return Err(Failure::failed(format!("the process {process} refuses: {answer}"))

@@ -1,0 +1,139 @@
+//! The socket that a recording is of. It stands with the first message, so that the recording can
+//! be played again where it was made.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::args::{SendType, Way};
+use crate::failure::{Failure, Result};
+
+/// Where it stands in the line of a message.
+const KEY: &str = "from";
+
+/// A socket whose messages were recorded, in one direction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The name of its type, as ZMTP has it.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it has received the messages or sent them.
+    pub direction: Way,
+    /// What it was bound to.
+    #[serde(default)]
+    pub bind: Vec<String>,
+    /// What it was connected to.
+    #[serde(default)]
+    pub connect: Vec<String>,
+}
+
+impl Origin {
+    /// That of a file; `None` if it does not say.
+    pub fn read(path: &Path) -> Result<Option<Origin>> {
+        if path.as_os_str() == "-" {
+            return Ok(None);
+        }
+        let failed = |error| Failure::file(path, &error);
+        let mut line = Vec::new();
+        BufReader::new(File::open(path).map_err(failed)?).read_until(b'\n', &mut line).map_err(failed)?;
+        // What is wrong with the line is told when its message is read.
+        let line: Value = serde_json::from_slice(&line).unwrap_or_default();
+        Ok(line.get(KEY).and_then(|origin| Origin::deserialize(origin).ok()))
+    }
+
+    /// Puts it into the line of a message, if that is the first.
+    pub fn mark(origin: &mut Option<Origin>, line: &mut Value) {
+        if let Some(origin) = origin.take() {
+            line[KEY] = serde_json::to_value(origin).unwrap_or_default();
+        }
+    }
+
+    /// The socket that plays the messages again, and its endpoints as they are typed: one like the
+    /// one that has sent them, or the other end of the one that has received them.
+    pub fn player(&self) -> Option<(SendType, Vec<String>)> {
+        let kind = match (self.direction, self.kind.as_str()) {
+            (Way::Out, "PUB" | "XPUB") | (Way::In, "SUB" | "XSUB") => SendType::Pub,
+            (Way::Out, "PUSH") | (Way::In, "PULL") => SendType::Push,
+            (Way::Out, "RADIO") | (Way::In, "DISH") => SendType::Radio,
+            (Way::Out, "SCATTER") | (Way::In, "GATHER") => SendType::Scatter,
+            (_, "PAIR") => SendType::Pair,
+            (_, "DEALER") => SendType::Dealer,
+            (_, "CHANNEL") => SendType::Channel,
+            (Way::Out, "ROUTER") => SendType::Router,
+            (Way::Out, "CLIENT") => SendType::Client,
+            _ => return None,
+        };
+        let bound = |text: &String| format!("@{text}");
+        let connected = |text: &String| format!(">{text}");
+        let endpoints: Vec<String> = match self.direction {
+            Way::Out => self.bind.iter().map(bound).chain(self.connect.iter().map(connected)).collect(),
+            Way::In => {
+                let there = self.bind.iter().map(|text| connected(&reachable(text)));
+                // Without the address that it was connected from.
+                let here = self.connect.iter().map(|text| match text.split_once("://") {
+                    Some((transport, rest)) => {
+                        format!("@{transport}://{}", rest.split_once(';').map_or(rest, |(_, to)| to))
+                    }
+                    None => bound(text),
+                });
+                there.chain(here).collect()
+            }
+        };
+        (!endpoints.is_empty()).then_some((kind, endpoints))
+    }
+}
+
+/// How what is bound to this is reached from this machine.
+fn reachable(bound: &str) -> String {
+    for (every, one) in
+        [("://*:", "://127.0.0.1:"), ("://0.0.0.0:", "://127.0.0.1:"), ("://[::]:", "://[::1]:")]
+    {
+        if bound.contains(every) {
+            return bound.replacen(every, one, 1);
+        }
+    }
+    bound.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn played(kind: &str, direction: Way, bind: &[&str], connect: &[&str]) -> Option<(SendType, String)> {
+        let all = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let origin = Origin { kind: kind.to_owned(), direction, bind: all(bind), connect: all(connect) };
+        origin.player().map(|(kind, endpoints)| (kind, endpoints.join(" ")))
+    }
+
+    #[test]
+    fn what_was_sent_is_sent_from_the_same_endpoints() {
+        for (kind, bind, connect, player) in [
+            ("PUB", &["tcp://0.0.0.0:1"][..], &["ipc://x"][..], (SendType::Pub, "@tcp://0.0.0.0:1 >ipc://x")),
+            ("ROUTER", &[], &["tcp://a:1"], (SendType::Router, ">tcp://a:1")),
+        ] {
+            assert_eq!(played(kind, Way::Out, bind, connect), Some((player.0, player.1.to_owned())));
+        }
+        assert_eq!(played("REP", Way::Out, &["tcp://a:1"], &[]), None);
+        assert_eq!(played("PUB", Way::Out, &[], &[]), None);
+    }
+
+    #[test]
+    fn what_was_received_is_sent_from_the_other_end() {
+        for (kind, bind, connect, player) in [
+            ("SUB", &[][..], &["tcp://a:1", "tcp://b:9;c:2"][..], (SendType::Pub, "@tcp://a:1 @tcp://c:2")),
+            (
+                "PULL",
+                &["tcp://*:1", "tcp://0.0.0.0:2"],
+                &[],
+                (SendType::Push, ">tcp://127.0.0.1:1 >tcp://127.0.0.1:2"),
+            ),
+            ("GATHER", &["tcp://[::]:1", "ipc://x"], &[], (SendType::Scatter, ">tcp://[::1]:1 >ipc://x")),
+        ] {
+            assert_eq!(played(kind, Way::In, bind, connect), Some((player.0, player.1.to_owned())));
+        }
+        assert_eq!(played("ROUTER", Way::In, &["tcp://a:1"], &[]), None);
+    }
+}

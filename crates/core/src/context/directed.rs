@@ -1,0 +1,53 @@
+//! A context whose sockets may be bound and connected by names.
+
+use std::path::Path;
+
+use super::Context;
+#[cfg(feature = "names")]
+use crate::directory::Directory;
+#[cfg(feature = "names")]
+use crate::driver::Neighbours;
+use crate::error::Error;
+#[cfg(feature = "names")]
+use crate::policy::say;
+#[cfg(feature = "names")]
+use crate::sync::Arc;
+
+impl Context {
+    /// Reads what names (`name://`) stand for from a names file, for what is bound and connected
+    /// from now on.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard
+    /// error, and if the context has one already: that of `TAUT_NAMES`, most likely;
+    /// [`Error::NotSupported`] if the library was built without names.
+    #[cfg(feature = "names")]
+    pub fn set_names(&self, path: &Path) -> Result<(), Error> {
+        let directory = Directory::open(path.to_owned()).map_err(|fault| {
+            say(&fault);
+            Error::Invalid
+        })?;
+        self.0.directory.set(directory).map_err(|_| Error::Invalid)
+    }
+
+    /// Refuses: the library was built without names.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`].
+    #[cfg(not(feature = "names"))]
+    pub fn set_names(&self, _path: &Path) -> Result<(), Error> {
+        Err(Error::NotSupported)
+    }
+}
+
+/// What names stand for, if anything knows.
+#[cfg(feature = "names")]
+pub(crate) fn directory(context: &Context) -> Option<&Arc<Directory>> {
+    context.0.directory.get()
+}
+
+/// The bound inproc names of a context.
+#[cfg(feature = "names")]
+pub(crate) fn neighbours(context: &Context) -> Arc<dyn Neighbours> {
+    context.0.names.clone()
+}
