@@ -6,7 +6,9 @@ mod names;
 mod observed;
 mod policy;
 mod programs;
+mod published;
 mod recorded;
+mod topics;
 
 pub use audit::Audit;
 pub use bridge::Bridge;
@@ -14,7 +16,9 @@ pub use names::Names;
 pub use observed::{Doctor, Metrics, Ps, Show, Tap, Top, Way, Web};
 pub use policy::Policy;
 pub use programs::Run;
+pub use published::{Publish, Subscribe};
 pub use recorded::{Record, Replay};
+pub use topics::{Topics, TopicsPub, TopicsSub};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +55,9 @@ pub enum Command {
     Pub(Box<Publish>),
     /// Subscribe and show what comes
     Sub(Box<Subscribe>),
+    /// Publish and subscribe by the names of topics, wherever the others are
+    #[command(subcommand)]
+    Topics(Topics),
     /// Send messages, each to one of the peers
     Push(Box<SendOnly>),
     /// Receive messages of PUSH sockets
@@ -179,14 +186,19 @@ pub struct Link {
     pub security: SecurityArgs,
 }
 
-/// What is sent
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Sending")]
-pub struct Sending {
+/// What is sent where
+#[derive(Debug, Clone, Args)]
+pub struct Words {
     /// The endpoints, then the messages; without messages they come from standard input, a line
     /// each
     #[arg(value_name = "ENDPOINT [MESSAGE]")]
     pub words: Vec<String>,
+}
+
+/// What is sent
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sending")]
+pub struct Sending {
     /// Messages, whatever they look like
     #[arg(last = true, value_name = "MESSAGE")]
     pub literal: Vec<String>,
@@ -247,6 +259,9 @@ pub struct Receiving {
 /// A type that only sends
 #[derive(Debug, Clone, Args)]
 pub struct SendOnly {
+    /// The endpoints and the messages.
+    #[command(flatten)]
+    pub words: Words,
     /// What is sent.
     #[command(flatten)]
     pub sending: Sending,
@@ -272,41 +287,6 @@ pub struct RecvOnly {
     pub link: Link,
 }
 
-/// PUB
-#[derive(Debug, Clone, Args)]
-pub struct Publish {
-    /// Publish only when there are this many subscriptions; 0: at once, and what is published
-    /// before the first one is lost
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub wait: u64,
-    /// What is sent.
-    #[command(flatten)]
-    pub sending: Sending,
-    /// Endpoints and limits.
-    #[command(flatten)]
-    pub link: Link,
-}
-
-/// SUB
-#[derive(Debug, Clone, Args)]
-pub struct Subscribe {
-    /// The endpoints
-    #[arg(value_name = "ENDPOINT")]
-    pub endpoints: Vec<String>,
-    /// Only messages that begin with this; may be given several times. Without it all messages
-    #[arg(short, long, value_name = "TOPIC")]
-    pub subscribe: Vec<String>,
-    /// One line a topic, in place; needs a terminal
-    #[arg(long, conflicts_with_all = ["print", "output", "timestamp", "through"])]
-    pub watch: bool,
-    /// What is received.
-    #[command(flatten)]
-    pub receiving: Receiving,
-    /// Endpoints and limits.
-    #[command(flatten)]
-    pub link: Link,
-}
-
 /// A type that sends and receives
 #[derive(Debug, Clone, Args)]
 pub struct Exchange {
@@ -316,6 +296,9 @@ pub struct Exchange {
     /// Topics to subscribe to (XSUB)
     #[arg(short, long, value_name = "TOPIC", hide = true)]
     pub subscribe: Vec<String>,
+    /// The endpoints and the messages.
+    #[command(flatten)]
+    pub words: Words,
     /// What is sent.
     #[command(flatten)]
     pub sending: Sending,
@@ -333,6 +316,9 @@ pub struct TypedSend {
     /// The type of the socket
     #[arg(long = "type", value_enum, default_value_t = SendType::Push)]
     pub kind: SendType,
+    /// The endpoints and the messages.
+    #[command(flatten)]
+    pub words: Words,
     /// What is sent.
     #[command(flatten)]
     pub sending: Sending,

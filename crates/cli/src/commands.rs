@@ -3,15 +3,19 @@
 use std::io::{self, IsTerminal};
 
 use tautline::kind::SocketType;
+use tautline::replay::Start;
+use tautline::topics::{self, Pattern};
 
 use crate::args::{
-    Command, Exchange, Link, Receiving, RecvOnly, RecvType, Replay, SendOnly, SendType, Sending, Subscribe,
-    Way,
+    self, Command, Exchange, Link, Receiving, RecvOnly, RecvType, SendOnly, SendType, Sending, Subscribe,
+    Topics, TopicsPub, TopicsSub, Way, Words,
 };
 use crate::config::{Config, expand};
+use crate::endpoint;
 use crate::exchange::{Answer, Job, split_words};
 use crate::failure::{Failure, Result};
 use crate::origin::Origin;
+use crate::replayed::Replay;
 use crate::sink::{self, Form, Sink};
 use crate::socket;
 use crate::source::{Recorded, Source};
@@ -22,8 +26,8 @@ pub fn job(command: Command) -> Result<Job> {
     use SocketType as T;
     match command {
         Command::Send(args) => match sent_by(args.kind) {
-            T::Pub => publish(&args.sending, &args.link, 1),
-            kind => sending(kind, &args.sending, &args.link),
+            T::Pub => publish(&args.words, &args.sending, &args.link, 1),
+            kind => sending(kind, &args.words, &args.sending, &args.link),
         },
         Command::Recv(args) => {
             let kind = received_by(args.kind);
@@ -48,8 +52,18 @@ pub fn job(command: Command) -> Result<Job> {
             Ok(job)
         }
         Command::Replay(args) => replay(&args),
-        Command::Pub(args) => publish(&args.sending, &args.link, args.wait),
+        Command::Pub(args) => match &args.replay {
+            None => publish(&args.words, &args.sending, &args.link, args.wait),
+            Some(ring) => {
+                let mut job = publish(&args.words, &args.sending, &args.link, 0)?;
+                let ring = endpoint::one(ring, true)?.address;
+                job.replay = Some(Replay::Keep { ring, messages: args.keep });
+                Ok(job)
+            }
+        },
         Command::Sub(args) => subscribe(&args),
+        Command::Topics(Topics::Pub(args)) => publish_about(*args),
+        Command::Topics(Topics::Sub(args)) => subscribe_to(*args),
         Command::Push(args) => send_only(T::Push, &args),
         Command::Pull(args) => receiving(T::Pull, &args),
         Command::Req(args) => both(T::Req, &args),
@@ -115,7 +129,7 @@ fn origin(job: &Job) -> Origin {
 
 /// What was recorded, by a socket of any type that sends. Where no endpoint is named, it goes where
 /// it was recorded.
-fn replay(args: &Replay) -> Result<Job> {
+fn replay(args: &args::Replay) -> Result<Job> {
     let config = Config::load()?;
     let file = expand(&args.file);
     let named = [&args.endpoints, &args.link.bind, &args.link.connect];
@@ -141,28 +155,58 @@ fn replay(args: &Replay) -> Result<Job> {
 }
 
 fn send_only(kind: SocketType, args: &SendOnly) -> Result<Job> {
-    sending(kind, &args.sending, &args.link)
+    sending(kind, &args.words, &args.sending, &args.link)
 }
 
 /// Of any type; what comes back is not shown, and the end is that of the messages.
-fn sending(kind: SocketType, args: &Sending, link: &Link) -> Result<Job> {
+fn sending(kind: SocketType, words: &Words, args: &Sending, link: &Link) -> Result<Job> {
     let config = Config::load()?;
-    let (endpoints, messages) = split_words(&args.words, link);
+    let (endpoints, messages) = split_words(&words.words, link);
     let mut job = Job::new(kind, &endpoints, link, &config)?;
     job.send(args, messages, link, true)?;
     job.one_way = true;
     Ok(job)
 }
 
-fn publish(args: &Sending, link: &Link, wait: u64) -> Result<Job> {
+fn publish(words: &Words, args: &Sending, link: &Link, wait: u64) -> Result<Job> {
+    let (endpoints, messages) = split_words(&words.words, link);
+    publishing(&endpoints, messages, args, link, wait)
+}
+
+fn publishing(
+    endpoints: &[String],
+    messages: Vec<String>,
+    args: &Sending,
+    link: &Link,
+    wait: u64,
+) -> Result<Job> {
     let config = Config::load()?;
-    let (endpoints, messages) = split_words(&args.words, link);
     // XPUB is a PUB that sees its subscriptions, which are waited for.
     let kind = if wait > 0 { SocketType::XPub } else { SocketType::Pub };
-    let mut job = Job::new(kind, &endpoints, link, &config)?;
+    let mut job = Job::new(kind, endpoints, link, &config)?;
     job.send(args, messages, link, true)?;
     job.wait = wait;
     Ok(job)
+}
+
+/// A topic of a space.
+fn publish_about(mut args: TopicsPub) -> Result<Job> {
+    if args.topic.is_empty() || args.topic.contains('*') {
+        return Err(Failure::usage(format!("{:?} is no topic: it is empty, or has a *", args.topic)));
+    }
+    if args.sending.to.replace(args.topic).is_some() {
+        return Err(Failure::usage("the topic is the first argument: --to does not go with it"));
+    }
+    let endpoints = space(&args.space, &args.link);
+    publishing(&endpoints, args.bodies, &args.sending, &args.link, args.wait)
+}
+
+/// Where a space is, unless endpoints are named.
+fn space(name: &str, link: &Link) -> Vec<String> {
+    match link.bind.is_empty() && link.connect.is_empty() {
+        true => vec![topics::endpoint(name)],
+        false => Vec::new(),
+    }
 }
 
 fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
@@ -178,11 +222,32 @@ fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     Ok(job)
 }
 
+/// Topics of a space.
+fn subscribe_to(args: TopicsSub) -> Result<Job> {
+    let wrong = |error: tautline::Error| Failure::usage(error.to_string());
+    let patterns = args.patterns.iter().map(|text| text.parse::<Pattern>().map_err(wrong));
+    let patterns: Vec<Pattern> = patterns.collect::<Result<_>>()?;
+    let mut job = subscribe(&Subscribe {
+        endpoints: space(&args.space, &args.link),
+        subscribe: patterns.iter().map(|pattern| pattern.prefix().to_owned()).collect(),
+        replay: None,
+        from: Start::Live,
+        watch: args.watch,
+        receiving: args.receiving,
+        link: args.link,
+    })?;
+    job.patterns = patterns;
+    Ok(job)
+}
+
 fn subscribe(args: &Subscribe) -> Result<Job> {
     let config = Config::load()?;
     let mut job = Job::new(SocketType::Sub, &args.endpoints, &args.link, &config)?;
     job.subscribe(&args.subscribe, true)?;
     job.receive(&args.receiving, &args.link)?;
+    if let Some(ring) = &args.replay {
+        job.replay = Some(Replay::From { ring: endpoint::one(ring, false)?.address, start: args.from });
+    }
     if args.watch {
         if !io::stdout().is_terminal() {
             return Err(Failure::usage("--watch needs a terminal").hint("without it every message is a line"));
@@ -195,7 +260,7 @@ fn subscribe(args: &Subscribe) -> Result<Job> {
 
 fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
     let config = Config::load()?;
-    let (endpoints, messages) = split_words(&args.sending.words, &args.link);
+    let (endpoints, messages) = split_words(&args.words.words, &args.link);
     let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
     job.receive(&args.receiving, &args.link)?;
     if args.echo {

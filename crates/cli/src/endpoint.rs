@@ -36,7 +36,8 @@ pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<En
     Ok((vec![one(text, bind)?], None))
 }
 
-fn one(text: &str, bind: bool) -> Result<Endpoint> {
+/// As [`resolve`], without the names of saved contexts.
+pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
     // As in CZMQ: `@` binds and `>` connects.
     let (bind, text) = match text.as_bytes() {
         [b'@', ..] => (true, &text[1..]),

@@ -12,6 +12,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use tautline::kind::SocketType;
+use tautline::topics::Pattern;
 use tautline::{Error, Message, PollItem};
 
 use crate::failure::{Code, Failure, Result};
@@ -43,6 +44,9 @@ enum Turn {
 struct Exchange<'a> {
     kind: SocketType,
     socket: &'a mut dyn AnySocket,
+    patterns: &'a [Pattern],
+    /// It does not end with its messages.
+    stays: bool,
     source: Option<Source>,
     answer: Option<Answer>,
     sink: &'a mut Sink,
@@ -165,6 +169,7 @@ impl Exchange<'_> {
             && (self.source.is_none() || self.count.is_some_and(|count| self.sent >= count));
         let enough = self.count.is_some_and(|count| self.received >= count);
         match self.kind {
+            _ if self.stays => false,
             SocketType::Req => self.turn == Turn::Send && all_sent,
             SocketType::Rep => {
                 let no_more_answers = self.answer.is_none() && self.source.is_none() && self.next.is_none();
@@ -235,6 +240,10 @@ impl Exchange<'_> {
             Err(Trouble::Unfit(why)) => return Err(Failure::failed(why)),
             Err(Trouble::Socket(error)) => return Err(error.into()),
         };
+        let topic: &[u8] = parts.first().map_or(&[], |part| part);
+        if !self.patterns.is_empty() && !self.patterns.iter().any(|pattern| pattern.matches(topic)) {
+            return Ok(true);
+        }
         if self.publishes() {
             self.wait = self
                 .wait

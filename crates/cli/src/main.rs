@@ -46,6 +46,7 @@ mod outlook;
 mod ping;
 mod policy;
 mod proxy;
+mod replayed;
 mod run;
 mod security;
 mod signals;

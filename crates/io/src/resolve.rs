@@ -213,6 +213,23 @@ impl Shared {
     }
 }
 
+/// The order in which addresses are best tried (RFC 8305, section 4): the families by turns,
+/// beginning with that of the first, each in the order of before.
+pub fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
+    let (mut these, mut others): (VecDeque<_>, VecDeque<_>) =
+        addresses.into_iter().partition(|address| address.is_ipv6() == first);
+    let mut ordered = Vec::with_capacity(these.len() + others.len());
+    while let Some(address) = these.pop_front() {
+        ordered.push(address);
+        std::mem::swap(&mut these, &mut others);
+        if these.is_empty() {
+            std::mem::swap(&mut these, &mut others);
+        }
+    }
+    ordered
+}
+
 /// Names without host names: a dotted IPv4 address, or an IPv6 address with or without brackets,
 /// and with a scope (`%eth0`, `%2`) if it is link-local. `None` for everything else.
 pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {

@@ -28,6 +28,7 @@
 //! * [`curve`] and [`zap`]: encryption, and which peers may come in. [`monitor`]: events and
 //!   statistics.
 //! * [`replay`]: a PUB that keeps its last messages, and a SUB that asks for those it has missed.
+//! * [`topics`]: publish and subscribe by name and glob, in a process, on a host, between hosts.
 //! * [`Socket::split`] for a thread that sends and one that receives, [`poll()`] for many sockets,
 //!   [`proxy()`] to join two.
 //! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once.
@@ -97,6 +98,7 @@ pub mod serde;
 mod socket;
 mod split;
 mod subject;
+pub mod topics;
 #[cfg(any(feature = "tracing", doc))]
 pub mod trace;
 pub mod zap;

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tautline::kind::SocketType;
+use tautline::topics::Pattern;
 
 use crate::args::{Link, Receiving, Sending};
 use crate::config::{Config, Saved};
 use crate::endpoint::{self, Endpoint, has_transport};
 use crate::failure::{Failure, Result};
 use crate::format::{Decoder, unescape};
+use crate::replayed::Replay;
 use crate::security::Security;
 use crate::sink::{self, Form, Sink};
 use crate::socket;
@@ -38,6 +40,10 @@ pub struct Job {
     pub options: Vec<(i32, Vec<u8>)>,
     /// To be subscribed to, or joined.
     pub topics: Vec<Vec<u8>>,
+    /// What is kept, or asked for again.
+    pub replay: Option<Replay>,
+    /// What is shown of that: messages whose first part one of these stands for. All if empty.
+    pub patterns: Vec<Pattern>,
     /// What is sent, if anything.
     pub source: Option<Source>,
     /// Where what comes goes.
@@ -132,6 +138,8 @@ impl Job {
             security: Security::new(&link.security, saved, config)?,
             options,
             topics: topics.unwrap_or_default(),
+            replay: None,
+            patterns: Vec::new(),
             source: None,
             sink: Sink::new(Form::Nothing, Vec::new(), false)?,
             answer: None,

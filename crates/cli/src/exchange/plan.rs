@@ -8,6 +8,7 @@ use tautline::kind::SocketType;
 use super::{Exchange, Job, Turn, ending};
 use crate::failure::{Code, Failure, Result};
 use crate::observe::{Notices, Observed};
+use crate::replayed::{self, Replay};
 use crate::security::Security;
 use crate::signals::Signals;
 use crate::socket::{self, AnySocket};
@@ -21,7 +22,10 @@ pub fn run(mut job: Job) -> Result<()> {
     let mut signals = Signals::watch()?;
     let context = Context::new();
     job.security.judge(&context)?;
-    let mut socket = socket::open(&context, job.kind)?;
+    let mut socket = match &job.replay {
+        None => socket::open(&context, job.kind)?,
+        Some(replay) => replayed::open(&context, &job, replay)?,
+    };
     job.security.options(|number, value| socket.set(number, value))?;
     for (number, value) in &job.options {
         socket.set(*number, value)?;
@@ -76,6 +80,8 @@ fn exchange(
     let mut exchange = Exchange {
         kind: job.kind,
         socket,
+        patterns: &job.patterns,
+        stays: matches!(job.replay, Some(Replay::Keep { .. })),
         source: job.source.take(),
         answer: job.answer.take(),
         sink: &mut job.sink,

@@ -1,9 +1,11 @@
 //! A connected endpoint: finds the peer, and finds it again.
 
 mod refusal;
+mod tries;
 
 use std::time::Duration;
 
+use self::tries::Try;
 use super::origin::Origin;
 use super::wire::Wire;
 use super::{Resident, Site, Source, Turn, relay};
@@ -20,7 +22,7 @@ use crate::transport::{self, Carrying, Hop, Route};
 use std::net::SocketAddr;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;
-use tautline_io::net::{Address, Failure, Stream};
+use tautline_io::net::{Address, Stream};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve;
 use tautline_proto::socks::{Request, Socks};
@@ -66,6 +68,11 @@ impl State {
         self.phase == Phase::Away && matches!(attempt, None | Some(Attempt::Waiting))
     }
 
+    /// Whether the system is connecting.
+    fn is_connecting(&self) -> bool {
+        self.way.as_ref().is_some_and(|way| matches!(way.attempt, Attempt::Connecting(_)))
+    }
+
     /// The attempt under way, which is over now.
     fn end_attempt(&mut self) -> Attempt {
         self.way.as_mut().map(|way| std::mem::take(&mut way.attempt)).unwrap_or_default()
@@ -79,9 +86,12 @@ struct Way {
     /// The interval last waited for.
     interval: Option<Duration>,
     retry_timer: u64,
-    connect_timer: u64,
-    /// Addresses of a name still to be tried, the last one first.
+    /// Ends the patience with a proxy.
+    proxy_timer: u64,
+    /// Addresses still to be tried, the last one first.
     candidates: Vec<Address>,
+    /// Ends the head start of the last one that is tried.
+    next_timer: u64,
     source: Option<Box<SocketAddr>>,
     /// What a proxy is asked for, if the candidates are one.
     request: Option<Box<Request>>,
@@ -93,8 +103,8 @@ enum Attempt {
     /// Waiting: for the first turn, for the resolver, or for the time to try again.
     #[default]
     Waiting,
-    /// The system is connecting.
-    Connecting(Arc<Stream>, Token),
+    /// The system is connecting, to one address or to several; never to none.
+    Connecting(Vec<Try>),
     /// A proxy was reached; it is to lead to the peer.
     Asking(Arc<Stream>, Token, Box<Socks>),
 }
@@ -277,7 +287,10 @@ impl Dialer {
             way.candidates.clear();
         }
         match hop {
-            Hop::Direct(address) => self.try_address(turn, &address, source.as_ref()),
+            Hop::Direct(address) => {
+                lock(&self.state).way.get_or_insert_default().candidates.push(address);
+                self.try_next(turn, errno::EHOSTUNREACH);
+            }
             Hop::Resolve { host, port, family } => {
                 // The system may take long. An endpoint that is given up meanwhile is gone at once.
                 let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
@@ -292,59 +305,10 @@ impl Dialer {
         }
     }
 
-    fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: resolve::Outcome) {
-        if !lock(&self.state).is_waiting() {
-            return;
-        }
-        match resolved {
-            Ok(addresses) => {
-                if let Some(way) = &mut lock(&self.state).way {
-                    way.candidates = addresses.into_iter().rev().map(Address::from).collect();
-                }
-                self.try_next(turn);
-            }
-            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(errno::EHOSTUNREACH), None),
-        }
-    }
-
-    /// Tries the next address of the name.
-    fn try_next(self: &Arc<Self>, turn: &mut Turn) {
-        let next = lock(&self.state)
-            .way
-            .as_mut()
-            .and_then(|way| Some((way.candidates.pop()?, way.source.as_deref().copied())));
-        match next {
-            Some((address, source)) => self.try_address(turn, &address, source.as_ref()),
-            None => self.failed(turn, errno::EHOSTUNREACH, None),
-        }
-    }
-
-    fn try_address(self: &Arc<Self>, turn: &mut Turn, address: &Address, source: Option<&SocketAddr>) {
-        match transport::connect(address, source, &self.options) {
-            Ok((stream, true)) => self.arrived(turn, Arc::new(stream)),
-            Ok((stream, false)) => self.wait_for(turn, Arc::new(stream)),
-            Err(Failure { error, fd }) => {
-                if let Some(fd) = fd {
-                    self.emit(event::CLOSED, fd as u32);
-                }
-                self.failed(turn, errno::of(&error).unwrap_or(0), None);
-            }
-        }
-    }
-
-    fn wait_for(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
-        match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
-            Ok(token) => {
-                let timer = self.options.connect_timeout.map_or(0, |time| turn.after(time, self));
-                self.attempt(timer, Attempt::Connecting(stream, token));
-                self.emit(event::CONNECT_DELAYED, errno::EINPROGRESS as u32);
-            }
-            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
-        }
-    }
-
-    /// The peer is reached, or the proxy before it.
+    /// The peer is reached, or the proxy before it. Others that are being tried are not needed.
     fn arrived(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+        let others = lock(&self.state).end_attempt();
+        others.abandon(turn, self);
         let request = lock(&self.state).way.as_ref().and_then(|way| way.request.clone());
         let Some(request) = request else { return self.connected(turn, stream) };
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
@@ -352,17 +316,13 @@ impl Dialer {
                 // A proxy that says nothing is not waited for for ever.
                 let patience = self.options.connect_timeout.or(self.options.handshake_interval);
                 let timer = patience.map_or(0, |time| turn.after(time, self));
-                self.attempt(timer, Attempt::Asking(stream, token, Box::new(Socks::new(*request))));
+                let mut state = lock(&self.state);
+                let way = state.way.get_or_insert_default();
+                way.proxy_timer = timer;
+                way.attempt = Attempt::Asking(stream, token, Box::new(Socks::new(*request)));
             }
             Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
         }
-    }
-
-    /// Notes what is being tried, and the timer that ends it.
-    fn attempt(&self, timer: u64, attempt: Attempt) {
-        let mut state = lock(&self.state);
-        let way = state.way.get_or_insert_default();
-        (way.connect_timer, way.attempt) = (timer, attempt);
     }
 
     /// Goes on asking the proxy.
@@ -401,14 +361,16 @@ impl Dialer {
         Wire::start(turn, Origin::Dialed(self.clone()), stream, ends, number);
     }
 
-    /// An attempt to connect has failed.
+    /// An address, or the name of it, has led nowhere.
     fn failed(self: &Arc<Self>, turn: &mut Turn, errno: i32, stream: Option<Arc<Stream>>) {
         if let Some(stream) = stream {
             self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
         }
-        if lock(&self.state).way.as_ref().is_some_and(|way| !way.candidates.is_empty()) {
-            return self.try_next(turn);
-        }
+        self.try_next(turn, errno);
+    }
+
+    /// The attempt to connect has failed.
+    fn exhausted(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
         self.site.failed_connects.fetch_add(1, Relaxed);
         self.emit(CONNECT_FAILED, errno as u32);
         if errno == errno::ECONNREFUSED && self.options.reconnect_stop & RECONNECT_STOP_CONN_REFUSED != 0 {
@@ -513,10 +475,7 @@ impl Dialer {
             state.phase = phase;
             (state.end_attempt(), state.connection.take())
         };
-        if let Attempt::Connecting(stream, token) | Attempt::Asking(stream, token, _) = attempt {
-            turn.unregister(token, stream.as_fd());
-            self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
-        }
+        attempt.abandon(turn, self);
         if let Some(wire) = self.wire() {
             wire.end(turn, Loss::Closed);
         }
@@ -537,25 +496,11 @@ fn jitter(base: Duration) -> Duration {
 }
 
 impl Source for Dialer {
-    fn ready(self: Arc<Self>, turn: &mut Turn, _event: &Event) {
-        let (stream, token, outcome) = {
-            let mut state = lock(&self.state);
-            let Some(Attempt::Connecting(stream, token)) = state.way.as_ref().map(|way| &way.attempt) else {
-                drop(state);
-                return self.ask(turn);
-            };
-            let outcome = stream.finish_connect();
-            if matches!(outcome, Ok(false)) {
-                return;
-            }
-            let over = (stream.clone(), *token, outcome);
-            state.end_attempt();
-            over
-        };
-        turn.unregister(token, stream.as_fd());
-        match outcome {
-            Ok(_) => self.arrived(turn, stream),
-            Err(error) => self.failed(turn, errno::of(&error).unwrap_or(0), Some(stream)),
+    fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event) {
+        if lock(&self.state).is_connecting() {
+            self.answered(turn, event.token);
+        } else {
+            self.ask(turn);
         }
     }
 
@@ -563,20 +508,20 @@ impl Source for Dialer {
         enum Due {
             Retry,
             Stop,
-            GiveUpConnecting(Arc<Stream>, Token),
+            Next,
+            GiveUp(Arc<Stream>, Token),
         }
         let due = {
             let state = &mut *lock(&self.state);
-            let waiting = state.is_waiting();
+            let (waiting, connecting) = (state.is_waiting(), state.is_connecting());
             match &mut state.way {
                 _ if key == state.linger_timer => Due::Stop,
                 Some(way) if key == way.retry_timer && state.phase == Phase::Refused => Due::Stop,
                 Some(way) if key == way.retry_timer && waiting => Due::Retry,
-                Some(way) if key == way.connect_timer => match std::mem::take(&mut way.attempt) {
-                    Attempt::Connecting(stream, token) | Attempt::Asking(stream, token, _) => {
-                        Due::GiveUpConnecting(stream, token)
-                    }
-                    Attempt::Waiting => return,
+                Some(way) if key == way.next_timer && connecting => Due::Next,
+                Some(way) => match way.attempt.out_of_time(key, way.proxy_timer) {
+                    Some((stream, token)) => Due::GiveUp(stream, token),
+                    None => return,
                 },
                 _ => return,
             }
@@ -584,7 +529,8 @@ impl Source for Dialer {
         match due {
             Due::Retry => self.dial(turn),
             Due::Stop => self.stop(turn),
-            Due::GiveUpConnecting(stream, token) => {
+            Due::Next => self.try_next(turn, errno::ETIMEDOUT),
+            Due::GiveUp(stream, token) => {
                 turn.unregister(token, stream.as_fd());
                 self.failed(turn, errno::ETIMEDOUT, Some(stream));
             }

@@ -487,10 +487,13 @@ impl Socket {
         Ok(())
     }
 
+    /// What an inproc peer is told: of the properties only the program's own (ZMQ_METADATA).
     pub(super) fn whoami(&self) -> Box<PeerInfo> {
+        let options = &self.pipes.options;
+        let announced = options.metadata.iter().map(|(name, value)| (name, value));
         Box::new(PeerInfo {
-            routing_id: self.pipes.options.routing_id.clone(),
-            metadata: Arc::new(Metadata::default()),
+            routing_id: options.routing_id.clone(),
+            metadata: Arc::new(Metadata::new(announced, None)),
             ends: Arc::default(),
             since: 0,
             topics: None,

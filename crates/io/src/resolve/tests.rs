@@ -122,6 +122,21 @@ fn what_is_not_waited_for_does_not_pile_up() {
 }
 
 #[test]
+fn families_take_turns() {
+    let ordered = |texts: &[&str]| {
+        let addresses = texts.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 1)).collect();
+        by_turns(addresses).iter().map(|address| address.ip().to_string()).collect::<Vec<_>>()
+    };
+    assert!(ordered(&[]).is_empty());
+    assert_eq!(ordered(&["1.1.1.1", "2.2.2.2"]), ["1.1.1.1", "2.2.2.2"]);
+    assert_eq!(ordered(&["::1", "::2", "::3", "1.1.1.1"]), ["::1", "1.1.1.1", "::2", "::3"]);
+    assert_eq!(
+        ordered(&["1.1.1.1", "::1", "::2", "2.2.2.2", "::3"]),
+        ["1.1.1.1", "::1", "2.2.2.2", "::2", "::3"]
+    );
+}
+
+#[test]
 fn literals_are_parsed_without_asking() {
     let parse = |host| parse_literal(host, 80);
     assert_eq!(parse("1.2.3.4"), Some("1.2.3.4:80".parse().unwrap()));

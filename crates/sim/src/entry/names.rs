@@ -1,5 +1,5 @@
-//! Names of hosts: those that end in `.sim` are this one. To ask takes time, and may fail. And
-//! names of interfaces.
+//! Names of hosts: those that end in `.sim` have an address for each label before that. To ask
+//! takes time, and may fail. And names of interfaces.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
@@ -8,6 +8,15 @@ use libc::{addrinfo, ifaddrs, sockaddr_in, sockaddr_in6, sockaddr_storage};
 
 use crate::kernel::INTERFACES;
 use crate::world::{self, Wait};
+
+/// What a label stands for: addresses of this host, and two that never answer.
+const ADDRESSES: [(&str, &CStr); 5] = [
+    ("this", c"127.0.0.1"),
+    ("this6", c"::1"),
+    ("other", c"127.0.0.2"),
+    ("silent", c"10.9.9.9"),
+    ("silent6", c"fd00::9"),
+];
 
 type Ask = unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
 
@@ -51,12 +60,25 @@ unsafe extern "C" fn getaddrinfo(
         world::wait(Wait::Time, Some(until));
     }
     world::with(|world| world.tell(fails.into(), || format!("getaddrinfo({name}), fails {fails}")));
-    match name.ends_with(".sim") {
-        _ if fails => libc::EAI_AGAIN,
-        false => libc::EAI_NONAME,
-        // SAFETY: the caller's arguments, but for a text that is terminated.
-        true => unsafe { real_ask()(c"127.0.0.1".as_ptr(), service, hints, first) },
+    if fails {
+        return libc::EAI_AGAIN;
     }
+    let labels = name.strip_suffix(".sim").into_iter().flat_map(|labels| labels.split('.'));
+    let mut outcome = libc::EAI_NONAME;
+    let mut end = first;
+    for label in labels {
+        let Some((_, number)) = ADDRESSES.iter().find(|(known, _)| *known == label) else { continue };
+        // SAFETY: the caller's arguments, but for a text that is terminated, and where the list of
+        // the labels before ends. The C library frees a list entry by entry.
+        if unsafe { real_ask()(number.as_ptr(), service, hints, end) } == 0 {
+            outcome = 0;
+            // SAFETY: an entry of a list, or its end.
+            while let Some(entry) = unsafe { (*end).as_mut() } {
+                end = &raw mut entry.ai_next;
+            }
+        }
+    }
+    outcome
 }
 
 /// An entry of the list of interfaces, with its address.

@@ -378,11 +378,12 @@ impl Kernel {
         let one_in = self.faults.refused;
         let fails = self.goes_wrong(one_in);
         let is_lost = fails && self.rng.chance(2);
-        let Some(listener) = listener.filter(|_| !fails || is_lost) else {
+        let is_nowhere = inet(&name).is_some_and(|(ip, _)| !interfaces::is_own(&ip));
+        let Some(listener) = listener.filter(|_| !fails || is_lost).or(is_nowhere.then_some(id)) else {
             return self.after(back, Event::Reset(id, libc::ECONNREFUSED));
         };
         let there = self.must(listener);
-        if is_lost || there.backlog.len() > there.most_waiting {
+        if is_nowhere || is_lost || there.backlog.len() > there.most_waiting {
             // As Linux does: not answered, and sent again.
             return match tries {
                 6 => self.after(0, Event::Reset(id, libc::ETIMEDOUT)),

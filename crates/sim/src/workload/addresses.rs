@@ -1,4 +1,4 @@
-//! Endpoints in all their forms, and peers of one name.
+//! Endpoints in all their forms, names with several addresses, and peers of one name.
 
 use std::time::Duration;
 
@@ -82,6 +82,9 @@ pub(super) fn addresses(stage: &mut Stage, rng: &mut Rng) {
         let (ipv6, bound, connected) = *rng.pick(&leading);
         exchange(stage, rng, ipv6, bound, connected);
     }
+    if rng.chance(2) {
+        several(stage, rng);
+    }
     namesakes(stage, rng);
 }
 
@@ -111,6 +114,65 @@ fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &st
     assert_eq!(push.socket.disconnect(&connected), Err(Error::NoEntry));
     assert_eq!(pull.socket.unbind(&name), Ok(()), "unbind {name}");
     push.set(LINGER, 0);
+}
+
+/// A name with several addresses, with a listener at one of them, or none. All are tried before the
+/// attempt counts as failed, and one that does not answer does not hold up the others.
+fn several(stage: &Stage, rng: &mut Rng) {
+    // As zmq_socket_monitor(3) has them.
+    const CONNECTED: u16 = 0x1;
+    const CONNECT_DELAYED: u16 = 0x2;
+    const CONNECT_RETRIED: u16 = 0x4;
+    const CLOSED: u16 = 0x80;
+    /// Linux gives up a connect without an answer after 127 s.
+    const GIVEN_UP: u64 = 127_000_000_000;
+    let ipv6 = rng.chance(2);
+    let mut labels: Vec<&str> = ["silent", "other", "silent6", "this6"]
+        .into_iter()
+        .filter(|label| rng.chance(2) && (ipv6 || !label.ends_with('6')))
+        .collect();
+    let is_there = labels.is_empty() || rng.chance(2);
+    labels.insert(rng.below(labels.len() as u64 + 1) as usize, "this");
+    let context = stage.context(rng);
+    let mut push = Peer::new(&context, SocketType::Push, fork(rng));
+    push.set(IPV6, ipv6.into());
+    push.set(LINGER, 0);
+    let events = "inproc://events of several addresses";
+    push.socket.monitor(Some(events), 0xffff, 1, SocketType::Pair).unwrap();
+    let mut monitor = Peer::new(&context, SocketType::Pair, fork(rng));
+    monitor.set(LINGER, 0);
+    monitor.set(RCVHWM, 0);
+    monitor.join(events, false);
+    let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
+    while is_there && let Err(error) = pull.socket.bind("tcp://127.0.0.1:5002") {
+        assert_eq!(error, Error::AddressInUse);
+        pull.wait_a_moment();
+    }
+    let start = world::time();
+    let endpoint = format!("tcp://{}.sim:5002", labels.join("."));
+    push.socket.connect(&endpoint).unwrap();
+    if is_there {
+        push.send(&[b"a message".to_vec()]).unwrap();
+        assert_eq!(pull.recv().unwrap(), [b"a message"]);
+        let took = world::time() - start;
+        assert!(took < GIVEN_UP, "{endpoint} took {took} ns");
+    }
+    let (mut begun, mut closed) = (0, 0);
+    let last = loop {
+        let parts = monitor.recv().unwrap();
+        match u16::from_ne_bytes(*parts[0].first_chunk().expect("a number")) {
+            CONNECT_DELAYED => begun += 1,
+            CLOSED => closed += 1,
+            event => break event,
+        }
+    };
+    if is_there {
+        assert_eq!(last, CONNECTED, "{endpoint}");
+        assert_eq!((begun, closed < labels.len()), (closed + 1, true), "{endpoint}");
+    } else {
+        assert_eq!(last, CONNECT_RETRIED, "{endpoint}");
+        assert_eq!((begun, closed), (labels.len(), labels.len()), "{endpoint}");
+    }
 }
 
 /// Several DEALER of one name at a ROUTER: it hears the first of them, or with

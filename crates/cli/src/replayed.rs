@@ -1,0 +1,198 @@
+//! `--replay`: a publisher that keeps its last messages, and a subscriber that asks for what it has
+//! missed, as sockets like others.
+
+use std::thread;
+
+use tautline::monitor::Monitor;
+use tautline::replay::{Delivery, ReliablePub, ReliableSub, Start};
+use tautline::{Context, Error, Message, PollItem, Pull, Push};
+
+use crate::exchange::Job;
+use crate::failure::{Failure, Result};
+use crate::security::Security;
+use crate::socket::{AnySocket, Trouble};
+
+/// What `--replay` asks for.
+pub enum Replay {
+    /// A ring of this number of messages at this endpoint.
+    Keep { ring: String, messages: usize },
+    /// The ring at this endpoint.
+    From { ring: String, start: Start },
+}
+
+/// What the subscriber's thread writes to, and this one reads.
+const DELIVERIES: &str = "inproc://deliveries";
+
+/// The socket of a job.
+pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn AnySocket>> {
+    if !matches!(job.security, Security::Null) {
+        return Err(Failure::usage("--replay has no keys and passwords: the other endpoint would be open"));
+    }
+    match replay {
+        Replay::Keep { ring, messages } => {
+            let mut publisher = ReliablePub::builder(context).keep(*messages).build()?;
+            let bound = publisher.serve(ring).map_err(|error| Failure::endpoint(ring, error))?;
+            if bound != *ring && !job.quiet {
+                notice!("replay bound to {bound}");
+            }
+            Ok(Box::new(Keeping(publisher)))
+        }
+        Replay::From { ring, start } => {
+            let [publisher] = &job.endpoints[..] else {
+                return Err(Failure::usage("--replay is for one publisher: the numbers are its own"));
+            };
+            if publisher.bind {
+                return Err(Failure::usage("--replay connects to its publisher: --bind does not go with it"));
+            }
+            let mut subscriber = ReliableSub::builder(context).start(*start).with(|socket| {
+                job.options.iter().fold(socket, |socket, (number, value)| socket.raw_option(*number, value))
+            });
+            for topic in &job.topics {
+                subscriber = subscriber.subscribe(topic);
+            }
+            let failed = |error| Failure::endpoint(&publisher.address, error);
+            let subscriber = subscriber.connect(&publisher.address, ring).map_err(failed)?;
+            let mut pull = Pull::new(context)?;
+            pull.bind(DELIVERIES)?;
+            let push = Push::builder(context).connect(DELIVERIES)?;
+            Ok(Box::new(Following { waiting: Some((subscriber, push)), pull, quiet: job.quiet }))
+        }
+    }
+}
+
+/// A publisher with a ring.
+struct Keeping(ReliablePub);
+
+impl AnySocket for Keeping {
+    fn bind(&mut self, endpoint: &str) -> tautline::Result<String> {
+        self.0.bind(endpoint)
+    }
+
+    fn connect(&mut self, endpoint: &str) -> tautline::Result<()> {
+        self.0.connect(endpoint)
+    }
+
+    fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()> {
+        self.0.socket().set_raw_option(number, value)
+    }
+
+    fn try_send(&mut self, parts: &[Vec<u8>]) -> std::result::Result<(), Trouble> {
+        let [topic, body] = parts else {
+            let why = "with --replay a message has two parts, the topic and the body: --to TOPIC, or -D";
+            return Err(Trouble::Unfit(why.to_owned()));
+        };
+        self.0.send(&topic[..], &body[..])?;
+        Ok(())
+    }
+
+    fn try_recv(&mut self) -> std::result::Result<Vec<Message>, Trouble> {
+        Err(Trouble::Later)
+    }
+
+    fn item(&mut self, _: bool, write: bool) -> Option<PollItem<'_>> {
+        write.then(|| PollItem::writable(self.0.socket()))
+    }
+
+    fn subscribe(&mut self, _: &[u8]) -> tautline::Result<()> {
+        Ok(())
+    }
+
+    fn queued(&mut self) -> tautline::Result<u64> {
+        Ok(self.0.socket().statistics()?.queued_out)
+    }
+
+    fn monitor(&mut self) -> tautline::Result<Monitor> {
+        self.0.socket().monitor()
+    }
+}
+
+/// A subscriber on a thread of its own, as it waits for two sockets and a time. What it delivers
+/// comes over inproc, in three parts; what it tells in four or one.
+struct Following {
+    /// Until the first message is asked for.
+    waiting: Option<(ReliableSub, Push)>,
+    pull: Pull,
+    quiet: bool,
+}
+
+impl AnySocket for Following {
+    fn bind(&mut self, _: &str) -> tautline::Result<String> {
+        Ok(String::new())
+    }
+
+    /// It is connected from the beginning.
+    fn connect(&mut self, _: &str) -> tautline::Result<()> {
+        Ok(())
+    }
+
+    fn set(&mut self, _: i32, _: &[u8]) -> tautline::Result<()> {
+        Ok(())
+    }
+
+    fn try_send(&mut self, _: &[Vec<u8>]) -> std::result::Result<(), Trouble> {
+        Err(Trouble::Later)
+    }
+
+    fn try_recv(&mut self) -> std::result::Result<Vec<Message>, Trouble> {
+        if let Some((subscriber, push)) = self.waiting.take() {
+            let started = thread::Builder::new().name("replay".to_owned());
+            started
+                .spawn(move || follow(subscriber, push))
+                .map_err(|error| Trouble::Unfit(format!("a thread for --replay: {error}")))?;
+        }
+        loop {
+            let parts = self.pull.try_recv_multipart()?.into_parts();
+            match &parts[..] {
+                [_, _, _] => return Ok(parts),
+                _ if self.quiet => {}
+                [_, first, last, _] => {
+                    notice!(
+                        "taut: messages {} to {} are lost",
+                        first.to_string_lossy(),
+                        last.to_string_lossy()
+                    );
+                }
+                _ => notice!("taut: the publisher has begun anew"),
+            }
+        }
+    }
+
+    fn item(&mut self, read: bool, _: bool) -> Option<PollItem<'_>> {
+        read.then(|| PollItem::readable(&mut self.pull))
+    }
+
+    fn subscribe(&mut self, _: &[u8]) -> tautline::Result<()> {
+        Ok(())
+    }
+
+    fn queued(&mut self) -> tautline::Result<u64> {
+        Ok(0)
+    }
+
+    fn monitor(&mut self) -> tautline::Result<Monitor> {
+        match &mut self.waiting {
+            Some((subscriber, _)) => subscriber.socket().monitor(),
+            None => self.pull.monitor(),
+        }
+    }
+}
+
+/// Passes on what is delivered, until the context ends.
+fn follow(mut subscriber: ReliableSub, mut push: Push) {
+    loop {
+        let parts = match subscriber.recv() {
+            Ok(Delivery::Message(update)) => {
+                vec![update.topic, update.number.to_string().into(), update.body]
+            }
+            Ok(Delivery::Lost { first, last }) => {
+                vec![Message::new(), first.to_string().into(), last.to_string().into(), Message::new()]
+            }
+            Ok(_) => vec![Message::new()],
+            Err(Error::Interrupted) => continue,
+            Err(_) => return,
+        };
+        if push.send_multipart(parts).is_err() {
+            return;
+        }
+    }
+}

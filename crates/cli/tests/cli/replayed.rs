@@ -1,0 +1,69 @@
+//! `--replay`: a publisher that keeps its last messages, and subscribers that come late.
+
+use rustix::process::Signal;
+
+use crate::libzmq::python;
+use crate::support::{Running, TempDir, run, start, start_with_stdin, test};
+
+/// A publisher with a ring of `keep` messages, to which lines are written as topic, space, body.
+fn publisher(at: &str, ring: &str, keep: &str) -> Running {
+    start_with_stdin(&["pub", at, "--replay", ring, "--keep", keep, "-D", " "])
+}
+
+#[test]
+fn one_that_comes_late_gets_what_is_kept() {
+    test("one_that_comes_late_gets_what_is_kept", || {
+        let folder = TempDir::new();
+        let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
+        let mut publisher = publisher(&at, &ring, "3");
+        publisher.write(b"a 0\nb 1\na 2\na 3\nb 4\n");
+        let sub = |args: &[&str]| start(&[&["sub", &at, "--replay", &ring], args].concat());
+        // The last message is there: so are all before it.
+        let mut first = sub(&["--from", "oldest"]);
+        while first.line() != "b\t4\t4" {}
+        assert_eq!(sub(&["--from", "oldest", "-n", "3"]).end().lines(), ["a\t2\t2", "a\t3\t3", "b\t4\t4"]);
+        assert_eq!(sub(&["--from", "last", "-n", "2"]).end().lines(), ["a\t3\t3", "b\t4\t4"]);
+        assert_eq!(sub(&["--from", "2", "-s", "a", "-n", "2"]).end().lines(), ["a\t2\t2", "a\t3\t3"]);
+        let all = sub(&["--from", "0", "-n", "3"]).end();
+        assert!(all.err.contains("messages 0 to 1 are lost"), "{all:?}");
+        assert_eq!(all.lines(), ["a\t2\t2", "a\t3\t3", "b\t4\t4"]);
+        publisher.write(b"a 5\n");
+        assert_eq!(first.line(), "a\t5\t5");
+        // It stays when there is nothing more to publish.
+        assert_eq!(sub(&["--from", "5", "-n", "1"]).end().lines(), ["a\t5\t5"]);
+        publisher.signal(Signal::INT);
+        assert_eq!(publisher.end().code, Some(0));
+    });
+}
+
+#[test]
+fn what_does_not_go_with_replay_is_told() {
+    test("what_does_not_go_with_replay_is_told", || {
+        let folder = TempDir::new();
+        let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
+        run(&["pub", &at, "--replay", &ring, "one part"]).failed(1, &["two parts, the topic and the body"]);
+        run(&["pub", &at, "--keep", "3", "x"]).failed(2, &["--replay"]);
+        run(&["sub", &at, "--replay", &ring, "--from", "never"])
+            .failed(2, &["live, oldest, last or a number"]);
+        run(&["sub", &at, &at, "--replay", &ring]).failed(2, &["one publisher"]);
+    });
+}
+
+#[test]
+#[ignore = "needs libzmq: tests/cli/run.sh"]
+fn a_ring_answers_libzmq() {
+    test("a_ring_answers_libzmq", || {
+        let folder = TempDir::new();
+        let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
+        let mut publisher = publisher(&at, &ring, "10");
+        publisher.write(b"a 0\nb 1\n");
+        let mut first = start(&["sub", &at, "--replay", &ring, "--from", "oldest"]);
+        while first.line() != "b\t1\t1" {}
+        let mut peer = python(&format!(
+            "s = context.socket(zmq.DEALER)\ns.connect({ring:?})\ns.send_multipart([b'', (0).to_bytes(8, 'big')])\n\
+             for n in range(3): print(s.recv_multipart()[1:][::2], flush=True)\ncontext.destroy(0)"
+        ));
+        assert_eq!([peer.line(), peer.line()], ["[b'a', b'0']", "[b'b', b'1']"]);
+        assert!(peer.line().ends_with(", b'']"));
+    });
+}

@@ -1,0 +1,89 @@
+//! `taut topics`: by endpoints, by names, and with libzmq at the other end.
+
+use crate::libzmq::python;
+use crate::support::{Running, TempDir, run, start, taut, test};
+
+#[test]
+fn topics_go_to_the_patterns_that_stand_for_them() {
+    test("topics_go_to_the_patterns_that_stand_for_them", || {
+        let folder = TempDir::new();
+        let at = folder.ipc("a");
+        let winds =
+            start(&["topics", "sub", "weather.*.wind", "weather.lund.**", "-n", "2", "--connect", &at]);
+        let all = start(&["topics", "sub", "**", "-n", "3", "--connect", &at]);
+        let two = ["--bind", at.as_str(), "--wait", "3"];
+        // One process for each topic, as the topic is an argument; the first one waits for all.
+        let say = |args: &[&str]| run(&[&["topics", "pub"], args].concat()).code;
+        assert_eq!(say(&[&["weather.rome.rain", "none"][..], &two].concat()), Some(0));
+        assert_eq!(say(&[&["weather.lund.wind", "7 m/s"][..], &two].concat()), Some(0));
+        assert_eq!(say(&[&["weather.rome.wind", "{n} m/s"][..], &two].concat()), Some(0));
+        assert_eq!(winds.end().lines(), ["weather.lund.wind\t7 m/s", "weather.rome.wind\t1 m/s"]);
+        assert_eq!(
+            all.end().lines(),
+            ["weather.rome.rain\tnone", "weather.lund.wind\t7 m/s", "weather.rome.wind\t1 m/s"]
+        );
+    });
+}
+
+#[test]
+fn lines_are_bodies_of_a_topic() {
+    test("lines_are_bodies_of_a_topic", || {
+        let folder = TempDir::new();
+        let at = folder.ipc("a");
+        let sub = start(&["topics", "sub", "a/*", "-n", "2", "--print", "{topic}={body}", "--connect", &at]);
+        let mut publisher = crate::support::start_with_stdin(&["topics", "pub", "a/b", "--bind", &at]);
+        publisher.write(b"one\ntwo\n");
+        assert_eq!(publisher.end().code, Some(0));
+        assert_eq!(sub.end().lines(), ["a/b=one", "a/b=two"]);
+    });
+}
+
+#[test]
+fn a_space_is_a_name_that_all_find() {
+    test("a_space_is_a_name_that_all_find", || {
+        let folder = TempDir::new();
+        let names = folder.path().join("names.toml");
+        let entries = folder.path().join("names");
+        std::fs::write(&names, format!("[folder]\npath = {:?}\n", entries.to_str().unwrap())).unwrap();
+        let named = |args: &[&str]| {
+            let mut command = taut(&[&["topics"], args].concat());
+            command.env("TAUT_NAMES", &names);
+            Running::start(command)
+        };
+        let sub = named(&["sub", "a.*", "-n", "2"]);
+        let other = named(&["sub", "**", "-n", "1", "--space", "other"]);
+        // Both come after it, and it finds both.
+        assert_eq!(named(&["pub", "a.1", "one"]).end().code, Some(0));
+        assert_eq!(named(&["pub", "a.2", "two"]).end().code, Some(0));
+        assert_eq!(named(&["pub", "b", "elsewhere", "--space", "other"]).end().code, Some(0));
+        assert_eq!(sub.end().lines(), ["a.1\tone", "a.2\ttwo"]);
+        assert_eq!(other.end().lines(), ["b\telsewhere"]);
+    });
+}
+
+#[test]
+fn what_is_no_topic_or_pattern_is_told() {
+    test("what_is_no_topic_or_pattern_is_told", || {
+        run(&["topics", "pub", "a.*", "body"]).failed(2, &["\"a.*\" is no topic"]);
+        run(&["topics", "sub", "a.**.b"]).failed(2, &["** stands at the beginning or at the end"]);
+        run(&["topics", "sub"]).failed(2, &["PATTERN"]);
+        run(&["topics", "pub", "a", "b", "--to", "c"]).failed(2, &["--to does not go with it"]);
+    });
+}
+
+#[test]
+#[ignore = "needs libzmq: tests/cli/run.sh"]
+fn topics_with_libzmq_at_the_other_end() {
+    test("topics_with_libzmq_at_the_other_end", || {
+        let mut peer =
+            python("s = bound(zmq.SUB)\ns.subscribe(b'a.')\nprint(s.recv_multipart(), flush=True)");
+        assert_eq!(run(&["topics", "pub", "a.b", "body", "--connect", &peer.bound()]).code, Some(0));
+        assert_eq!(peer.line(), "[b'a.b', b'body']");
+        let mut peer = python(
+            "s = bound(zmq.XPUB)\nprint(s.recv(), flush=True)\nfor t in [b'a.b.c', b'a.b']: s.send_multipart([t, b'body'])\ncontext.destroy(-1)",
+        );
+        let sub = run(&["topics", "sub", "a.*", "-n", "1", "--connect", &peer.bound()]);
+        assert_eq!(sub.lines(), ["a.b\tbody"]);
+        assert_eq!(peer.line(), "b'\\x01a.'");
+    });
+}

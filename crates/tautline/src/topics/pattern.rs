@@ -1,0 +1,248 @@
+//! Which topics are wanted.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// A glob of topics.
+///
+/// `.` and `/` divide a topic into tokens. In a pattern `*` stands for one token that is not empty,
+/// and `**`, as the first or the last token, for any number of tokens, none included. Everything
+/// else stands for itself.
+///
+/// ```
+/// # fn main() -> tautline::Result<()> {
+/// use tautline::topics::Pattern;
+///
+/// let one: Pattern = "sensors.*.heat".parse()?;
+/// assert!(one.matches("sensors.lund.heat") && !one.matches("sensors.lund.attic.heat"));
+/// let all: Pattern = "sensors.**".parse()?;
+/// assert!(all.matches("sensors") && all.matches("sensors.lund.heat") && !all.matches("sensorship"));
+/// let end: Pattern = "**/error".parse()?;
+/// assert!(end.matches("error") && end.matches("shop/till/error"));
+/// assert_eq!((one.prefix(), all.prefix(), end.prefix()), ("sensors.", "sensors", ""));
+/// assert!("sens*".parse::<Pattern>().is_err());
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    text: Box<str>,
+    /// As many bytes of the text stand for themselves and come before everything else.
+    prefix: usize,
+    /// It begins with `**`.
+    floats: bool,
+    steps: Box<[Step]>,
+}
+
+/// A token behind its separator; the first one of a pattern has none.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Step {
+    separator: Option<u8>,
+    token: Token,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Token {
+    Literal(Box<[u8]>),
+    /// `*`.
+    One,
+    /// `**`, the last one.
+    Any,
+}
+
+impl Pattern {
+    /// Whether it stands for this topic.
+    pub fn matches(&self, topic: impl AsRef<[u8]>) -> bool {
+        let topic = topic.as_ref();
+        if !topic.starts_with(self.prefix().as_bytes()) {
+            return false;
+        }
+        if walk(&self.steps, topic, true) {
+            return true;
+        }
+        let mut ends = topic.iter().enumerate().filter(|(_, byte)| separates(**byte));
+        self.floats && ends.any(|(at, _)| walk(&self.steps, &topic[at..], false))
+    }
+
+    /// What all topics that it stands for begin with: what is subscribed to at the publishers.
+    pub fn prefix(&self) -> &str {
+        &self.text[..self.prefix]
+    }
+
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Whether the steps lead from the beginning of `rest` to its end. `first`: nothing comes before
+/// it.
+fn walk(steps: &[Step], rest: &[u8], first: bool) -> bool {
+    let (mut rest, mut first) = (rest, first);
+    for step in steps {
+        let at_separator = rest.first().is_some_and(|byte| step.separator.is_none_or(|own| own == *byte));
+        if step.token == Token::Any {
+            return first || rest.is_empty() || at_separator;
+        }
+        if !first {
+            if !at_separator {
+                return false;
+            }
+            rest = &rest[1..];
+        }
+        first = false;
+        let (token, others) = rest.split_at(token_length(rest));
+        let fits = match &step.token {
+            Token::Literal(literal) => **literal == *token,
+            _ => !token.is_empty(),
+        };
+        if !fits {
+            return false;
+        }
+        rest = others;
+    }
+    rest.is_empty()
+}
+
+fn separates(byte: u8) -> bool {
+    matches!(byte, b'.' | b'/')
+}
+
+fn token_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| separates(*byte)).unwrap_or(bytes.len())
+}
+
+impl FromStr for Pattern {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::Invalid`] for an empty pattern, `*` beside anything else in a token, and `**`
+    /// between other tokens.
+    fn from_str(text: &str) -> Result<Self> {
+        if text.is_empty() {
+            return Err(Error::invalid("a pattern has one byte at least; ** stands for all topics"));
+        }
+        let (mut steps, mut prefix, mut rest) = (Vec::new(), None, text.as_bytes());
+        let (mut separator, mut floats) = (None, false);
+        loop {
+            let (token, others) = rest.split_at(token_length(rest));
+            // Where the token begins, and its separator.
+            let begin = text.len() - rest.len();
+            let outer = steps.is_empty() && !floats || others.is_empty();
+            let token = match token {
+                b"*" => Token::One,
+                b"**" if outer => Token::Any,
+                b"**" => {
+                    let why = format!("{text}: ** stands at the beginning or at the end of a pattern");
+                    return Err(Error::invalid(why));
+                }
+                token if token.contains(&b'*') => {
+                    return Err(Error::invalid(format!("{text}: * stands for a whole token")));
+                }
+                token => Token::Literal(token.into()),
+            };
+            match token {
+                Token::Literal(_) => {}
+                // It may stand for nothing, and then its separator is not there either.
+                Token::Any => _ = prefix.get_or_insert(begin.saturating_sub(1)),
+                Token::One => _ = prefix.get_or_insert(begin),
+            }
+            if token == Token::Any && !others.is_empty() {
+                floats = true;
+            } else {
+                steps.push(Step { separator, token });
+            }
+            let [divides, after @ ..] = others else { break };
+            (separator, rest) = (Some(*divides), after);
+        }
+        let prefix = prefix.unwrap_or(text.len());
+        Ok(Pattern { text: text.into(), prefix, floats, steps: steps.into() })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pattern({:?})", self.text)
+    }
+}
+
+/// A topic that can be published: not empty, and no pattern.
+pub(super) fn check_topic(topic: &str) -> Result<()> {
+    match topic {
+        "" => Err(Error::invalid("a topic has one byte at least")),
+        _ if topic.contains('*') => {
+            Err(Error::invalid(format!("{topic}: a topic has no *, which stands for other tokens")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn a_pattern_stands_for_these_topics_and_not_for_those() {
+        for (text, prefix, fits, others) in [
+            ("a", "a", &["a"][..], &["", "b", "ab", "a.b", "a.", "/a"][..]),
+            ("a.b", "a.b", &["a.b"], &["a/b", "a.bc", "a.b.", "a", "a.b/"]),
+            ("*", "", &["a", "abc"], &["", "a.b", ".", "a.", "/a"]),
+            ("a.*", "a.", &["a.b"], &["a", "a.", "a.b.c", "a/b", "b.a", "a.b/c"]),
+            ("a/*/c", "a/", &["a/b/c"], &["a//c", "a/b/d", "a/b.c", "a/b/c/d", "a/c"]),
+            ("*.b", "", &["a.b", "b.b"], &["b", ".b", "a.a.b", "a/b"]),
+            ("**", "", &["", "a", "a.b/c", "..", "*"], &[]),
+            ("a.**", "a", &["a", "a.b", "a.b/c", "a."], &["ab", "a/b", "", "b.a"]),
+            ("a.b/**", "a.b", &["a.b", "a.b/c", "a.b/c.d"], &["a", "a.bc", "a.b.c"]),
+            ("**.a", "", &["a", "b.a", "b/c.a", ".a"], &["", "b", "ba", "a.b", "b/a"]),
+            ("**.a.**", "", &["a", "b.a", "a.b", "x/y.a.z/w"], &["", "b", "ab", "b/a", "ba.b", "b.ab"]),
+            ("**.a.*", "", &["a.b", "x.a.b", "a.a.b"], &["a", "a.b.c", "xa.b"]),
+            ("a.*.**", "a.", &["a.b", "a.b.c", "a.b.c/d"], &["a", "a.", "a.b/c", "ab"]),
+            ("**.**", "", &["", "a", "a.b"], &[]),
+            ("/a/*", "/a/", &["/a/b"], &["a/b", "/a", "/a/b/"]),
+            ("a..b", "a..b", &["a..b"], &["a.b", "a.x.b"]),
+        ] {
+            let own = pattern(text);
+            assert_eq!(own.prefix(), prefix, "{text}");
+            fits.iter().for_each(|topic| assert!(own.matches(topic), "{text} is {topic}"));
+            others.iter().for_each(|topic| assert!(!own.matches(topic), "{text} is not {topic}"));
+        }
+    }
+
+    #[test]
+    fn whatever_matches_begins_with_the_prefix() {
+        let tokens = ["a", "b", "*", "**", ""];
+        let topics: Vec<String> = (0..6_usize.pow(4))
+            .map(|n| (0..4).map(|place| ["a", "b", ".", "/", "", "*"][n / 6_usize.pow(place) % 6]).collect())
+            .collect();
+        for n in 0..tokens.len().pow(3) {
+            let text = [n % 5, n / 5 % 5, n / 25].map(|token| tokens[token]).join(".");
+            let Ok(own) = text.parse::<Pattern>() else { continue };
+            for topic in topics.iter().filter(|topic| own.matches(topic)) {
+                assert!(topic.starts_with(own.prefix()), "{text}: {topic}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern() {
+        for text in ["", "a*", "*a.b", "***", "a.**.b", "**.a.**.b", "a.**b"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+        assert_eq!(
+            "a.**.b".parse::<Pattern>().unwrap_err().to_string(),
+            "a.**.b: ** stands at the beginning or at the end of a pattern"
+        );
+        assert!(check_topic("a.b").is_ok() && check_topic("").is_err() && check_topic("a.*").is_err());
+    }
+}
