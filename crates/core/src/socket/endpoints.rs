@@ -210,7 +210,9 @@ impl Socket {
         self.end_refused(endpoint);
         // What was given up is connected anew.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
-        if self.pipes.options.facts().connects_once && has_connected(self, endpoint) {
+        if self.pipes.options.facts().connects_once
+            && self.endpoints.iter().any(|entry| *entry.given == *endpoint)
+        {
             // Two connections to one peer make no sense for these types; libzmq overlooks the
             // second call as well.
             return Ok(None);
@@ -503,11 +505,6 @@ impl Socket {
     pub(super) fn check_alive(&mut self) -> Result<(), Error> {
         if self.inbox.pending() { self.process_news() } else { Ok(()) }
     }
-}
-
-/// Whether this was connected and not disconnected.
-pub(super) fn has_connected(socket: &Socket, endpoint: &str) -> bool {
-    socket.endpoints.iter().any(|entry| entry.is(endpoint, false))
 }
 
 /// What the policy says of a call. If that is no, an event tells which rule does: of a connect,

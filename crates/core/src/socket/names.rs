@@ -2,7 +2,7 @@
 //! knows.
 
 use super::Socket;
-use super::endpoints::{What, has_connected};
+use super::endpoints::What;
 use crate::context::{directory, neighbours};
 use crate::directory::{Directory, Follower};
 use crate::driver::{Finder, Way, inproc_endpoint, may_be_inproc};
@@ -70,7 +70,9 @@ pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Resu
 pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
     let directory = directory_for(socket, name)?;
     let site = socket.site_for_streams()?;
-    if socket.pipes.options.facts().connects_once && has_connected(socket, endpoint) {
+    if socket.pipes.options.facts().connects_once
+        && socket.endpoints.iter().any(|entry| entry.is(endpoint, false))
+    {
         return Ok(None);
     }
     socket.context.share_options(&mut socket.pipes.options);
