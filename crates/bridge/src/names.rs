@@ -54,7 +54,9 @@ pub fn serve(names: &Names) -> Result<(), Fault> {
         tokio::spawn(signals.pass_on(stopper));
         let Some(nats) = Nats::connect(&settings(&bucket), &mut stop).await? else { return Ok(()) };
         let now = Instant::now();
-        let of = |(host, entry)| (key(&host, &entry), Remote { host, entry, revision: 0, renewed: now });
+        let of = |(host, entry): (String, _)| {
+            (key(&host, &entry), Remote { host, entry, revision: 0, renewed: now })
+        };
         let remote = remote.into_iter().map(of);
         let mut agent = Agent { folder, bucket, host, told: HashMap::new(), remote: remote.collect() };
         agent.attend(&nats, stop).await;

@@ -21,6 +21,7 @@ mod tapped;
 mod task;
 mod topics;
 
+pub use shown::show_route;
 pub use task::{Patience, Rest};
 pub use topics::authorize_topics;
 

@@ -397,7 +397,7 @@ record! {
         dropped: u64,
         /// Messages that cannot go this way at all.
         refused: u64,
-        /// Messages that nobody wanted.
+        /// Messages that found no receiver.
         unwanted: u64,
         /// Attempts after the first.
         again: u64,

@@ -195,7 +195,7 @@ impl<K: Kind> Socket<K> {
     /// # Ok(()) }
     /// ```
     pub fn show_route(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
-        self.inner.show_route(tell);
+        tautline_core::show_route(&self.inner, tell);
     }
 
     /// Waits until at least `count` peers are connected, for `timeout` (`None`: for ever). Whether

@@ -80,7 +80,7 @@ pub const ROUTES: &[Family<Route>] = families! { Route:
     Gauge "tautline_route_waiting" waiting "Messages in its hands";
     Counter "tautline_route_dropped" dropped "Messages let go of where nothing is promised";
     Counter "tautline_route_refused" refused "Messages that cannot go this way at all";
-    Counter "tautline_route_unwanted" unwanted "Messages that nobody wanted";
+    Counter "tautline_route_unwanted" unwanted "Messages that found no receiver";
     Counter "tautline_route_again" again "Attempts after the first";
     Counter "tautline_route_known" known "Messages that were there already";
 };

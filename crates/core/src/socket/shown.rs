@@ -7,16 +7,16 @@ use super::Socket;
 use crate::endpoint::Endpoint;
 use crate::pipe::PipeId;
 
-impl Socket {
-    /// Shows, with the socket, what the program does with its messages: the names and counts that
-    /// `tell` answers, by which they are asked for at each look, on a thread of the library. A
-    /// later call takes the place of an earlier one. Without effect if the socket is not observed.
-    pub fn show_route(&self, tell: impl Fn() -> Route + Send + Sync + 'static) {
-        if let Some(watch) = &self.watch {
-            watch.route(std::sync::Arc::new(tell));
-        }
+/// Shows, with a socket, what the program does with its messages: the names and counts that `tell`
+/// answers, by which they are asked for at each look, on a thread of the library. A later call
+/// takes the place of an earlier one. Without effect if the socket is not observed.
+pub fn show_route(socket: &Socket, tell: impl Fn() -> Route + Send + Sync + 'static) {
+    if let Some(watch) = &socket.watch {
+        watch.route(std::sync::Arc::new(tell));
     }
+}
 
+impl Socket {
     /// Options or subscriptions have changed.
     pub(super) fn show_options(&self) {
         if let Some(watch) = &self.watch {
