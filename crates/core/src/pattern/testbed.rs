@@ -37,6 +37,7 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     let pipe = |offer: inproc::Offer, options: &Options| {
         let peer = offer.peer.clone();
         let mut pipe = Pipe::inproc(offer, options.send_hwm);
+        pipe.peer.connected_here = false;
         pipe.set_peer(peer);
         pipe
     };
