@@ -271,7 +271,7 @@ pub(super) fn relayed(stage: &mut Stage, rng: &mut Rng) {
         let busy = busy.clone();
         handles.push(spawn("push", move || {
             let mut push = Peer::new(&context, SocketType::Push, rng);
-            let proxy = if push.rng.chance(2) { "127.0.0.1:1080" } else { "proxy.sim:1080" };
+            let proxy = if push.rng.chance(2) { "127.0.0.1:1080" } else { "this.sim:1080" };
             push.set_bytes(SOCKS_PROXY, proxy.as_bytes());
             // A proxy confirms what has not come, and one that is left while it says something
             // cannot pass on the rest.
