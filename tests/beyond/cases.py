@@ -343,9 +343,10 @@ def observed(case):
         return subprocess.run([TAUT, *arguments], capture_output=True, text=True, check=True, env={**os.environ, **place}).stdout
 
     def route():
-        return json.loads(taut("show", pid, "--json"))["routes"][0]
+        routes = json.loads(taut("show", pid, "--json"))["routes"]
+        return routes[0] if routes else {"done": 0}
 
-    # It is looked at four times a second.
+    # It is looked at four times a second, for the first time perhaps before there is a route.
     while route()["done"] < 5:
         time.sleep(0.05)
     shown = route()

@@ -98,12 +98,18 @@ def echo_at(address):
     return server, port
 
 
+def two_echoes():
+    """At one port of two addresses."""
+    port = free_port()
+    servers = Peer(), Peer()
+    for number, server in enumerate(servers, 1):
+        assert server("echo", f"tcp://127.0.0.{number}:{port}", "bind") is True
+    return servers, port
+
+
 def dns_addresses():
     """Each address of a name; followed as the records change, after their time to live."""
-    port = free_port()
-    one, two = Peer(), Peer()
-    assert one("echo", f"tcp://127.0.0.1:{port}", "bind") is True
-    assert two("echo", f"tcp://127.0.0.2:{port}", "bind") is True
+    (one, two), port = two_echoes()
     dns = Dns("addresses", "host-record=orders.test,127.0.0.1")
     client = Peer(dns.names(f"port = {port}"))
     client.socket("c", "REQ", connect="name://orders", RCVTIMEO=30000)
@@ -137,10 +143,7 @@ def dns_services():
 
 def dns_away():
     """The server is gone: who is known stays connected, and it is said; once it is back it is asked again."""
-    port = free_port()
-    one, two = Peer(), Peer()
-    assert one("echo", f"tcp://127.0.0.1:{port}", "bind") is True
-    assert two("echo", f"tcp://127.0.0.2:{port}", "bind") is True
+    (one, two), port = two_echoes()
     dns = Dns("away", "host-record=orders.test,127.0.0.1")
     client = Peer(dns.names(f"port = {port}"))
     client.socket("c", "REQ", RCVTIMEO=30000)

@@ -316,15 +316,9 @@ pub struct TypedSend {
     /// The type of the socket
     #[arg(long = "type", value_enum, default_value_t = SendType::Push)]
     pub kind: SendType,
-    /// The endpoints and the messages.
+    /// What is sent, and where.
     #[command(flatten)]
-    pub words: Words,
-    /// What is sent.
-    #[command(flatten)]
-    pub sending: Sending,
-    /// Endpoints and limits.
-    #[command(flatten)]
-    pub link: Link,
+    pub what: SendOnly,
 }
 
 /// recv

@@ -8,7 +8,7 @@ use tautline::topics::{self, Pattern};
 
 use crate::args::{
     self, Command, Exchange, Link, Receiving, RecvOnly, RecvType, SendOnly, SendType, Sending, Subscribe,
-    Topics, TopicsPub, TopicsSub, Way, Words,
+    Topics, TopicsPub, TopicsSub, Way,
 };
 use crate::config::{Config, expand};
 use crate::endpoint;
@@ -26,8 +26,8 @@ pub fn job(command: Command) -> Result<Job> {
     use SocketType as T;
     match command {
         Command::Send(args) => match sent_by(args.kind) {
-            T::Pub => publish(&args.words, &args.sending, &args.link, 1),
-            kind => sending(kind, &args.words, &args.sending, &args.link),
+            T::Pub => publish(&args.what, 1),
+            kind => sending(kind, &args.what),
         },
         Command::Recv(args) => {
             let kind = received_by(args.kind);
@@ -53,9 +53,9 @@ pub fn job(command: Command) -> Result<Job> {
         }
         Command::Replay(args) => replay(&args),
         Command::Pub(args) => match &args.replay {
-            None => publish(&args.words, &args.sending, &args.link, args.wait),
+            None => publish(&args.what, args.wait),
             Some(ring) => {
-                let mut job = publish(&args.words, &args.sending, &args.link, 0)?;
+                let mut job = publish(&args.what, 0)?;
                 let ring = endpoint::one(ring, true)?.address;
                 job.replay = Some(Replay::Keep { ring, messages: args.keep });
                 Ok(job)
@@ -64,7 +64,7 @@ pub fn job(command: Command) -> Result<Job> {
         Command::Sub(args) => subscribe(&args),
         Command::Topics(Topics::Pub(args)) => publish_about(*args),
         Command::Topics(Topics::Sub(args)) => subscribe_to(*args),
-        Command::Push(args) => send_only(T::Push, &args),
+        Command::Push(args) => sending(T::Push, &args),
         Command::Pull(args) => receiving(T::Pull, &args),
         Command::Req(args) => both(T::Req, &args),
         Command::Rep(args) => both(T::Rep, &args),
@@ -76,9 +76,9 @@ pub fn job(command: Command) -> Result<Job> {
         Command::Stream(args) => both(T::Stream, &args),
         Command::Client(args) => both(T::Client, &args),
         Command::Server(args) => both(T::Server, &args),
-        Command::Radio(args) => send_only(T::Radio, &args),
+        Command::Radio(args) => sending(T::Radio, &args),
         Command::Dish(args) => receiving(T::Dish, &args),
-        Command::Scatter(args) => send_only(T::Scatter, &args),
+        Command::Scatter(args) => sending(T::Scatter, &args),
         Command::Gather(args) => receiving(T::Gather, &args),
         Command::Peer(args) => both(T::Peer, &args),
         Command::Channel(args) => both(T::Channel, &args),
@@ -154,23 +154,19 @@ fn replay(args: &args::Replay) -> Result<Job> {
     Ok(job)
 }
 
-fn send_only(kind: SocketType, args: &SendOnly) -> Result<Job> {
-    sending(kind, &args.words, &args.sending, &args.link)
-}
-
 /// Of any type; what comes back is not shown, and the end is that of the messages.
-fn sending(kind: SocketType, words: &Words, args: &Sending, link: &Link) -> Result<Job> {
+fn sending(kind: SocketType, args: &SendOnly) -> Result<Job> {
     let config = Config::load()?;
-    let (endpoints, messages) = split_words(&words.words, link);
-    let mut job = Job::new(kind, &endpoints, link, &config)?;
-    job.send(args, messages, link, true)?;
+    let (endpoints, messages) = split_words(&args.words.words, &args.link);
+    let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
+    job.send(&args.sending, messages, &args.link, true)?;
     job.one_way = true;
     Ok(job)
 }
 
-fn publish(words: &Words, args: &Sending, link: &Link, wait: u64) -> Result<Job> {
-    let (endpoints, messages) = split_words(&words.words, link);
-    publishing(&endpoints, messages, args, link, wait)
+fn publish(args: &SendOnly, wait: u64) -> Result<Job> {
+    let (endpoints, messages) = split_words(&args.words.words, &args.link);
+    publishing(&endpoints, messages, &args.sending, &args.link, wait)
 }
 
 fn publishing(

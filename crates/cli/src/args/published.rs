@@ -3,7 +3,7 @@
 use clap::Args;
 use tautline::replay::Start;
 
-use super::{Link, Receiving, Sending, Words};
+use super::{Link, Receiving, SendOnly};
 
 /// PUB
 #[derive(Debug, Clone, Args)]
@@ -20,15 +20,9 @@ pub struct Publish {
     /// How many messages are kept
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "replay")]
     pub keep: usize,
-    /// The endpoints and the messages.
+    /// What is sent, and where.
     #[command(flatten)]
-    pub words: Words,
-    /// What is sent.
-    #[command(flatten)]
-    pub sending: Sending,
-    /// Endpoints and limits.
-    #[command(flatten)]
-    pub link: Link,
+    pub what: SendOnly,
 }
 
 /// SUB
