@@ -9,7 +9,7 @@
 //! not pass kqueues on.
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -383,6 +383,21 @@ pub(crate) unsafe fn setsockopt(
         }
     }
 }
+
+/// What those kernels do without being told.
+pub(crate) fn hear_joined_only(fd: BorrowedFd<'_>, v4: bool) {
+    let (level, name) = match v4 {
+        true => (IPPROTO_IP, IP_MULTICAST_ALL),
+        false => (IPPROTO_IPV6, IPV6_MULTICAST_ALL),
+    };
+    let (off, length) = (0_i32, size_of::<c_int>() as socklen_t);
+    // SAFETY: the descriptor is open while borrowed; an int of our own is read. An older Linux
+    // refuses the option, and changes nothing.
+    unsafe { ::libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const off).cast(), length) };
+}
+
+/// Since Linux 4.20.
+const IPV6_MULTICAST_ALL: c_int = 29;
 
 /// The option of Linux that is one of macOS.
 fn translated(level: c_int, name: c_int) -> c_int {

@@ -43,8 +43,11 @@ pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Re
     Ok(())
 }
 
-/// A socket hears the groups that it has joined.
-pub(super) fn hear_joined_only(_fd: BorrowedFd<'_>, _v4: bool) {}
+/// A socket hears the groups that it has joined, in any case.
+pub(super) fn hear_joined_only(_fd: BorrowedFd<'_>, _v4: bool) {
+    #[cfg(tautline_bsd)]
+    libc::hear_joined_only(_fd, _v4);
+}
 
 pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<()> {
     Err(unsupported())
