@@ -47,7 +47,7 @@ lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe, dependencies
 	@step=1 what=formatting; $(lint) $(CARGO) fmt --all --check
 	@step=2 what=clippy; $(lint) $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
 	@step=3 what='formatting of fuzz'; $(lint) $(CARGO) fmt --manifest-path fuzz/Cargo.toml --all --check
-	@step=4 what='clippy of fuzz'; $(lint) $(CARGO) clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
+	@step=4 what='clippy of fuzz'; $(lint) env CARGO_TARGET_DIR='$(TARGET)' $(CARGO) clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
 	@step=5 what=documentation; $(lint) env RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
 	@step=6 what='formatting of the Node.js addon'; $(lint) $(CARGO) fmt --manifest-path bindings/node/Cargo.toml --check
 	@step=7 what='clippy of the Node.js addon'; $(lint) env CARGO_TARGET_DIR='$(TARGET)/node' \

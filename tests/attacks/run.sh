@@ -67,7 +67,7 @@ library() {
     libraries+=("--library=$1:$work/$1")
 }
 if [[ -z ${LIBRARY:-} ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq --features tls)
+    (cd "$root" && cargo build --release --quiet -p tautline-libzmq --features tls,names)
 fi
 if [[ -n ${OLD:-} && -n $table ]]; then library old "$OLD/libzmq.so"; fi
 library tautline "${LIBRARY:-$target/release}/libzmq.so"

@@ -42,7 +42,6 @@ if [[ ! -e $client/.complete ]]; then
     "$venv/bin/pip" --quiet --disable-pip-version-check install --no-deps --target "$client" nats-py==2.16.0
     touch "$client/.complete"
 fi
-# As tests/cli/run.sh builds it, so that nothing is built twice.
-cargo test --no-run -p tautline-cli -p tautline-bridge --features tautline-cli/bridge
+cargo whole-build --bin taut
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$client
 exec "$venv/bin/python" "$here/main.py" "$server" "$target/debug/taut" "$target/beyond/work" "$kills" ${words[@]+"${words[@]}"}

@@ -44,8 +44,7 @@ fi
 
 log=$target/cli.log
 code=0
-# With the bridge to NATS, as tests/beyond/run.sh takes it from here.
-cargo test -p tautline-cli -p tautline-bridge --features tautline-cli/bridge --no-fail-fast -- ${options[@]+"${options[@]}"} "$@" 2>&1 | tee "$log" |
+cargo whole-test --bin taut --test cli --no-fail-fast -- ${options[@]+"${options[@]}"} "$@" 2>&1 | tee "$log" |
     sed 's/^test result:/tests:/' || code=$?
 awk '/^test result: / { p += $4; f += $6; s += $8 }
     END { printf "cli: %d passed, %d failed, %d skipped\n", p, f, s }' "$log"

@@ -14,7 +14,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq --features tls)
+    (cd "$root" && cargo build --release -p tautline-libzmq --features tls,names)
     library=$target/release/libzmq.so
 fi
 PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/main.py" "$(readlink -f "$library")" "${@:2}"

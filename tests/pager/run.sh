@@ -36,7 +36,7 @@ if [[ ! -e $zeromq/.complete ]]; then
     touch "$zeromq/.complete"
 fi
 "$root/scripts/libzmq-baseline.sh"
-(cd "$root" && cargo build --release -p tautline-libzmq && cargo build -p tautline-cli)
+(cd "$root" && cargo build --release -p tautline-libzmq && cargo whole-build --bin taut)
 
 rm -rf "$out"
 mkdir -p "$out/library" "$out/results"

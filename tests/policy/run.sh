@@ -20,7 +20,7 @@ fi
 
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq --features tls)
+    (cd "$root" && cargo build --release -p tautline-libzmq --features tls,names)
     library=$target/release/libzmq.so
 fi
 work=$target/policy
@@ -41,7 +41,7 @@ fi
 
 export PYTHONDONTWRITEBYTECODE=1
 library=$(readlink -f "$library") taut=$target/debug/taut code=0
-(cd "$root" && cargo build -p tautline-cli)
+(cd "$root" && cargo whole-build --bin taut)
 if [[ ${2:-page} == page ]]; then
     "$venv/bin/python" "$here/page.py" "$root/docs/security.md" "$library" "$taut" "$work/page" || code=1
 fi

@@ -38,7 +38,7 @@ jobs=${JOBS:-4}
 library_dir() { # prints the directory in which libzmq.so.5 is the wanted library
     case ${1:-} in
         '')
-            (cd "$root" && cargo build --release -p tautline-libzmq --features tls) || return 1
+            (cd "$root" && cargo build --release -p tautline-libzmq --features tls,names) || return 1
             set -- "$target/release" ;;
     esac
     local dir
