@@ -41,6 +41,16 @@ answer_within = "1s"
 window = 64
 """
 
+REPLAY = """
+name = "out"
+promise = "replay"
+socket = "PUB"
+bind = "{endpoint}"
+stream = "S"
+subject = "jobs"
+start = "first"
+"""
+
 
 def pusher(case, endpoint):
     """A PUSH that holds little, so that it feels when nobody reads."""
@@ -300,6 +310,57 @@ def worked_off(case, kills, what, servers=1):
     return "worked off: at least once", named, case.round, sent, lost, doubled
 
 
+def replayed(case, kills):
+    """From a stream to subscribers that are killed, beside one that stays: it gets all, and each of the others has no gap while it lives."""
+    server, client = case.nats()
+    client.make("S", ["jobs"])
+    endpoint, random_step, sent = case.endpoint(), random.Random(6), 0
+    case.bridge(config(server, REPLAY.format(endpoint=endpoint)))
+    stays = case.keep(zmq.Context.instance().socket(zmq.SUB))
+    stays.setsockopt(zmq.RCVTIMEO, LIMIT * 1000)
+    stays.setsockopt(zmq.RCVHWM, 0)
+    stays.subscribe(b"")
+    stays.connect(endpoint)
+
+    def more():
+        nonlocal sent
+
+        async def publish(numbers):
+            for number in numbers:
+                await client.streams.publish("jobs", b"%d" % number)
+
+        client.run(publish(range(sent, sent + 20)))
+        sent += 20
+
+    for at in case.rounds(kills):
+        log = f"{case.folder}/{at}.txt"
+        program = subprocess.Popen([sys.executable, f"{HERE}/subscriber.py", endpoint, log])
+        try:
+            least = random_step.randrange(1, 200)
+            while len(found := lines(log)) < least:
+                more()
+        finally:
+            program.kill()
+            program.wait()
+        found = lines(log)
+        assert found == list(range(found[0], found[0] + len(found))), f"{log}: a gap"
+    if not sent:
+        more()
+    found = [int(stays.recv()) for _ in range(sent)]
+    lost, doubled = compare(range(sent), found)
+    assert (lost, doubled) == (0, 0) and found == sorted(found), (lost, doubled)
+    return "replay: no gap for one that stays", "other subscribers", case.round, sent, lost, doubled
+
+
+def lines(log):
+    """The numbers that a program has written down whole."""
+    try:
+        with open(log) as file:
+            return [int(line) for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
 CASES = {
     "kill_server_stored": stored_server,
     "kill_leader_stored": stored_leader,
@@ -310,4 +371,5 @@ CASES = {
     "kill_bridge_worked_off": lambda case, kills: worked_off(case, kills, "bridge"),
     "kill_server_worked_off": lambda case, kills: worked_off(case, kills, "server"),
     "kill_leader_worked_off": lambda case, kills: worked_off(case, kills, "server", 3),
+    "kill_subscriber_replayed": replayed,
 }
