@@ -106,6 +106,23 @@ fn port(endpoint: &str) -> &str {
 }
 
 #[test]
+fn a_server_of_several_names_shows_what_is_asked_for() {
+    test("a_server_of_several_names_shows_what_is_asked_for", |context| {
+        let mut server = socket(context, SocketType::Pull);
+        let all = |parts: [&str; 2]| parts.concat();
+        own(&mut server, &all([with::SELF_SIGNED, SERVER]), &all([SERVER_KEY, with::SELF_SIGNED_KEY]));
+        let endpoint = bind(&mut server, ANY);
+        for (trusted, host) in [(CA, "localhost"), (with::SELF_SIGNED, "127.0.0.1")] {
+            let mut client = socket(context, SocketType::Push);
+            trust(&mut client, trusted);
+            client.connect(&format!("tls+tcp://{host}:{}", port(&endpoint))).unwrap();
+            client.send(host.as_bytes(), Flags::NONE).unwrap();
+            assert_eq!(recv(&mut server), host.as_bytes());
+        }
+    });
+}
+
+#[test]
 fn messages_go_through_tls() {
     test("messages_go_through_tls", |context| {
         let mut server = server(context, SocketType::Pair);

@@ -11,7 +11,8 @@
 //!   stream
 //! ```
 //!
-//! A server shows a certificate. It asks for one of the client's if it has been told which to
+//! A server shows a certificate: of several the one that has the name by which the client asks for
+//! it. It asks for one of the client's if it has been told which to
 //! trust, and turns away clients that show none. A client trusts what it is told to: certificates
 //! in PEM, the system's, or both. A certificate that is itself among the trusted ones is good by
 //! whatever name, as long as it has not expired; any other needs a chain to one of them, and, if a
@@ -23,6 +24,7 @@
 
 mod config;
 mod fault;
+mod identity;
 mod user;
 mod verifier;
 
@@ -34,7 +36,8 @@ use crate::carrier::{Carrier, Shown};
 use crate::error::{ProtocolError, TlsFault};
 use crate::stage::Stage;
 use config::Side;
-pub use config::{BadCredentials, Identity, TlsConfig, Versions};
+pub use config::{BadCredentials, TlsConfig, Versions};
+pub use identity::Identity;
 
 /// TLS, and what it carries.
 pub struct Tls<C> {

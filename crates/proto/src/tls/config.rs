@@ -6,11 +6,12 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion, version};
 
+use super::identity::{Identity, Shows};
 use super::verifier::{Clients, Servers, Trusted};
 
 /// What is wrong with the certificates, keys or names that were given.
@@ -42,15 +43,6 @@ impl fmt::Display for BadCredentials {
 }
 
 impl std::error::Error for BadCredentials {}
-
-/// A certificate and its key, both in PEM.
-#[derive(Clone, Copy)]
-pub struct Identity<'a> {
-    /// The certificate, and behind it those that lead from it to one the peers trust.
-    pub certificates: &'a [u8],
-    /// Its secret key.
-    pub key: &'a [u8],
-}
 
 /// The versions of TLS that are spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +91,8 @@ impl TlsConfig {
         clients: Option<&[u8]>,
         versions: Versions,
     ) -> Result<Self, BadCredentials> {
-        let (chain, key) = own.read()?;
         let provider = provider();
+        let shows = own.read(&provider)?;
         let clients = match clients {
             Some(pem) => Some(Arc::new(Clients::new(Trusted::new(pem, [], &provider)?)?)),
             None => None,
@@ -112,7 +104,7 @@ impl TlsConfig {
             Some(clients) => builder.with_client_cert_verifier(clients.clone()),
             None => builder.with_no_client_auth(),
         };
-        let mut config = builder.with_single_cert(chain, key).map_err(|error| fault(&error))?;
+        let mut config = builder.with_cert_resolver(Arc::new(shows));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, number: 0 })
@@ -140,16 +132,14 @@ impl TlsConfig {
             None => parse(host)?,
         };
         let verifier = Servers::new(Trusted::new(trusted, further, &provider)?, asked);
+        let shows = own.map(|own| own.read(&provider)).transpose()?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions.supported())
             .map_err(|_| BadCredentials::Key)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        let mut config = match own {
-            Some(own) => {
-                let (chain, key) = own.read()?;
-                builder.with_client_auth_cert(chain, key).map_err(|error| fault(&error))?
-            }
+        let mut config = match shows.and_then(Shows::first) {
+            Some(own) => builder.with_client_cert_resolver(Arc::new(own)),
             None => builder.with_no_client_auth(),
         };
         config.resumption = Resumption::disabled();
@@ -172,24 +162,8 @@ impl TlsConfig {
     }
 }
 
-impl Identity<'_> {
-    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), BadCredentials> {
-        let chain = certificates_in(self.certificates).ok_or(BadCredentials::Certificate)?;
-        let key = PrivateKeyDer::from_pem_slice(self.key).map_err(|_| BadCredentials::Key)?;
-        Ok((chain, key))
-    }
-}
-
 /// The certificates of a text in PEM; `None` if there is none, or one that is malformed.
 pub(super) fn certificates_in(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
     (!certificates.is_empty()).then_some(certificates)
-}
-
-fn fault(error: &rustls::Error) -> BadCredentials {
-    match error {
-        rustls::Error::InconsistentKeys(_) => BadCredentials::OtherKey,
-        rustls::Error::InvalidCertificate(_) => BadCredentials::Certificate,
-        _ => BadCredentials::Key,
-    }
 }

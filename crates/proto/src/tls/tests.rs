@@ -136,6 +136,30 @@ fn exchange<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize, plain: &[u8], expe
 }
 
 #[test]
+fn of_several_certificates_the_one_with_the_name_is_shown() {
+    // Each is good for a client that trusts it alone, so what was shown is seen.
+    let [first, second] = [CERTIFICATE, certificates::SERVER.as_bytes()];
+    let [ca, own_key, server_key] = [certificates::CA.as_bytes(), KEY, certificates::SERVER_KEY.as_bytes()];
+    let both = [first, second, ca].concat();
+    for keys in [[own_key, server_key].concat(), [server_key, own_key].concat()] {
+        let own = Identity { certificates: &both, key: &keys };
+        let server = TlsConfig::server(own, None, Versions::Tls13).unwrap();
+        let shows = |trusted, name| talk(&mut pair(&trusting(trusted, Some(name)), &server), 1000).is_ok();
+        assert!(shows(ca, "localhost") && !shows(first, "localhost"));
+        // Both have it.
+        assert!(shows(first, "example.org") && !shows(ca, "example.org"));
+        // None has it, and an address is not told.
+        assert!(shows(first, "example.com") && shows(first, "127.0.0.1") && !shows(ca, "127.0.0.1"));
+    }
+    // One of the keys has no certificate, the first certificate no key.
+    let keys = [own_key, server_key].concat();
+    for (certificates, keys) in [(first, &keys[..]), (&[ca, second].concat(), server_key)] {
+        let bad = TlsConfig::server(Identity { certificates, key: keys }, None, Versions::Tls13);
+        assert_eq!(bad.err(), Some(BadCredentials::OtherKey));
+    }
+}
+
+#[test]
 fn what_is_sealed_before_the_handshake_waits_for_its_end() {
     let ca = certificates::CA.as_bytes();
     let mut ends =
