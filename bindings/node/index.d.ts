@@ -15,7 +15,9 @@ export const capability: Partial<{
   curve: boolean
   gssapi: boolean
   draft: boolean
+  names: boolean
   tautline: boolean
+  tls: boolean
 }>
 
 /** A new pair of keys for CURVE, 40 characters of Z85 each. */
@@ -280,6 +282,16 @@ export abstract class Socket {
   interface: string | null
   zapEnforceDomain: boolean
   loopbackFastPath: boolean
+  /** For tls+tcp and wss: the secret key of `tlsCertificate`, in PEM. Cannot be read. */
+  tlsKey: string | Buffer | null
+  /** What is shown, in PEM: the certificate, and behind it those that lead from it to one the peers trust. Cannot be read. */
+  tlsCertificate: string | Buffer | null
+  /** What peers' certificates have to lead to, in PEM. A server that has it asks its clients for certificates. Cannot be read. */
+  tlsTrust: string | Buffer | null
+  /** The name that the server has to prove, in place of the endpoint's host. Cannot be read. */
+  tlsHostname: string | null
+  /** What the system trusts is trusted, too. Cannot be read. */
+  tlsTrustSystem: boolean
 
   protected getBoolOption(option: number): boolean
   protected setBoolOption(option: number, value: boolean): void

@@ -42,7 +42,7 @@ if [[ -z ${LIBRARY:-} ]]; then
     LIBRARY=$target/release/libzmq.so
     [[ -e $LIBRARY ]] || (cd "$root" && CARGO_TARGET_DIR=$target cargo build --release --locked -p tautline-libzmq)
 fi
-export LIBRARY
+export LIBRARY CERTIFICATES=$root/crates/testkit/src/certificates
 export CARGO_TARGET_DIR=$target/node
 sources() { find "$binding" | sort; }
 before=$(sources)

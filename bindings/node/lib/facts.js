@@ -10,7 +10,7 @@ const version = "4.3.5"
 // Its own.
 const tautlineVersion = addon.tautlineVersion()
 
-const capability = { ipc: true, curve: true, draft: true, tautline: true }
+const capability = { ipc: true, curve: true, draft: true, names: true, tautline: true, tls: true }
 
 // A secret key and the public key that goes with it, 40 characters of Z85 each.
 function curveKeyPair() {

@@ -48,6 +48,11 @@ const everySocket = [
   ["interface", 92, "String"],
   ["zapEnforceDomain", 93, "Bool"],
   ["loopbackFastPath", 94, "Bool"],
+  ["tlsKey", 103, "String", "set"],
+  ["tlsCertificate", 104, "String", "set"],
+  ["tlsTrust", 105, "String", "set"],
+  ["tlsHostname", 106, "String", "set"],
+  ["tlsTrustSystem", 107, "Bool", "set"],
 ]
 
 const writable = [

@@ -1,0 +1,36 @@
+// `name://`: endpoints by a folder of the host.
+import assert from "node:assert/strict"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { test } from "node:test"
+import { packageRoot, run } from "./common.mjs"
+
+test("a name that is bound is found, in this process and in another one", async t => {
+  // Short: paths of sockets are.
+  const folder = mkdtempSync(join(tmpdir(), "names"))
+  t.after(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, "names.toml"), `[folder]\npath = "${folder}/f"\n`)
+  const program = `
+    const { Pull, Push } = require(${JSON.stringify(packageRoot)})
+    const { execFile } = require("node:child_process")
+    const send = async word => {
+      const push = new Push()
+      push.connect("name://work")
+      await push.send(word)
+      push.close()
+    }
+    const main = async () => {
+      const pull = new Pull({ linger: 0 })
+      await pull.bind("name://work")
+      await send("from here")
+      console.log((await pull.receive())[0].toString())
+      execFile(process.execPath, ["-e", process.env.PROGRAM, "other"])
+      console.log((await pull.receive())[0].toString())
+      pull.close()
+    }
+    process.argv.includes("other") ? send("from there") : main()`
+  const environment = { ...process.env, PROGRAM: program, TAUT_NAMES: join(folder, "names.toml") }
+  const { stdout } = await run(process.execPath, ["-e", program], { env: environment, timeout: 120_000 })
+  assert.equal(stdout, "from here\nfrom there\n")
+})
