@@ -161,7 +161,10 @@ def work_is_handed_out(case):
     bridge.until(lambda: bridge.numbers["in"]["done"] + bridge.numbers["in"]["dropped"] == 100, "all of them")
     done = bridge.numbers["in"]["done"]
     assert done in (10, 11), bridge.numbers
-    assert [worker.recv_multipart() for _ in range(done)] == [[b"%d" % at, b"x"] for at in range(done)]
+    came = [worker.recv_multipart() for _ in range(done)]
+    assert came[:10] == [[b"%d" % at, b"x"] for at in range(10)], came
+    # Of the others the first one that came when there was room again.
+    assert all(int(last) > 9 for last, _ in came[10:]), came
     assert bridge.end() == 0
 
 

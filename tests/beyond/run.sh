@@ -42,6 +42,6 @@ if [[ ! -e $client/.complete ]]; then
     "$venv/bin/pip" --quiet --disable-pip-version-check install --no-deps --target "$client" nats-py==2.16.0
     touch "$client/.complete"
 fi
-cargo whole-build --bin taut
+cargo whole-programs
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$client
 exec "$venv/bin/python" "$here/main.py" "$server" "$target/debug/taut" "$target/beyond/work" "$kills" ${words[@]+"${words[@]}"}

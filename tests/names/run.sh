@@ -19,10 +19,10 @@ fi
 . "$root/tests/interop/venv.sh"
 library=${1:-}
 if [[ -z $library ]]; then
-    (cd "$root" && cargo whole-build --lib)
+    (cd "$root" && cargo build -p tautline-libzmq --features names)
     library=$target/debug/libzmq.so
 fi
-(cd "$root" && cargo whole-build --bin taut)
+(cd "$root" && cargo whole-programs)
 mkdir -p "$target/beyond"
 server=$("$root/tests/beyond/nats-server.sh") || server=
 # The paths of sockets are short: they lie in a folder of the system's.

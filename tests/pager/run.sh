@@ -36,7 +36,7 @@ if [[ ! -e $zeromq/.complete ]]; then
     touch "$zeromq/.complete"
 fi
 [[ ${WRITE:-} != 1 ]] || "$root/scripts/libzmq-baseline.sh"
-(cd "$root" && cargo build --release -p tautline-libzmq && cargo whole-build --bin taut)
+(cd "$root" && cargo build --release -p tautline-libzmq && cargo whole-programs)
 
 rm -rf "$out"
 mkdir -p "$out/library" "$out/results"

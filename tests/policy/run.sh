@@ -41,7 +41,7 @@ fi
 
 export PYTHONDONTWRITEBYTECODE=1
 library=$(readlink -f "$library") taut=$target/debug/taut code=0
-(cd "$root" && cargo whole-build --bin taut)
+(cd "$root" && cargo whole-programs)
 if [[ ${2:-page} == page ]]; then
     "$venv/bin/python" "$here/page.py" "$root/docs/security.md" "$library" "$taut" "$work/page" || code=1
 fi

@@ -22,7 +22,7 @@ skip() {
 mkdir -p "$target/beyond"
 nats=$("$root/tests/beyond/nats-server.sh") || skip "there is no nats-server"
 if [[ -z ${TAUT:-} ]]; then
-    (cd "$root" && cargo whole-build --bin taut)
+    (cd "$root" && cargo whole-programs)
     TAUT=$target/debug/taut
 fi
 # The paths of sockets are short: they lie in a folder of the system's.
