@@ -22,7 +22,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`Topics::join`] takes a name in place of endpoints, with the cargo feature `names`: all that
+//! Tasks take [`Subscriber::into_async`]. [`Topics::join`] takes a name in place of endpoints, with the cargo feature `names`: all that
 //! have joined find each other.
 //!
 //! # Topics and patterns
@@ -46,8 +46,10 @@
 //! are dropped at the publisher beyond the high-water marks ([`Statistics::dropped`]).
 //! [`replay`](crate::replay) tells what was lost and repairs it.
 
+pub mod aio;
 mod pattern;
 mod publisher;
+mod sieve;
 mod subscriber;
 
 pub use pattern::Pattern;

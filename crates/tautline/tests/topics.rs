@@ -263,3 +263,41 @@ fn what_cannot_be_published_or_subscribed_to() {
         assert_eq!(topics.recv_within(Duration::MAX).unwrap_err(), Error::Terminated);
     });
 }
+
+#[test]
+fn a_task_receives_what_a_thread_would() {
+    within("a_task_receives_what_a_thread_would", || {
+        let context = Context::new();
+        let (mut source, endpoint) = bound(Topics::builder(&context));
+        let sink = Topics::builder(&context).connect(endpoint).subscriber().unwrap();
+        let mut sink = sink.into_async();
+        for pattern in ["a.*", "b.**", "end"] {
+            sink.subscribe(pattern).unwrap();
+        }
+        assert!(matches!(sink.subscribe("a*b"), Err(Error::Invalid(_))));
+        assert!(source.wait_for_subscriptions(3, None).unwrap());
+        // Nothing has come, and nothing is lost by that.
+        assert!(smol::block_on(smol::future::poll_once(sink.recv())).is_none());
+        let publish = |source: &mut Topics| {
+            for topic in ["a.b", "a.b.c", "b.x.y", "c", "end"] {
+                source.publish(topic, topic.to_uppercase()).unwrap();
+            }
+        };
+        publish(&mut source);
+        let all = |sink: &mut tautline::topics::aio::Subscriber| {
+            let mut got = Vec::new();
+            while got.last().is_none_or(|topic: &String| topic != "end") {
+                got.push(text(&smol::block_on(sink.recv()).unwrap()).0);
+            }
+            got
+        };
+        assert_eq!(all(&mut sink), ["a.b", "b.x.y", "end"]);
+        sink.unsubscribe("b.**").unwrap();
+        assert!(matches!(sink.unsubscribe("b.**"), Err(Error::Invalid(_))));
+        publish(&mut source);
+        assert_eq!(all(&mut sink), ["a.b", "end"]);
+        assert_eq!(sink.patterns().len(), 2);
+        let counted = sink.into_blocking().statistics();
+        assert_eq!((counted.received, counted.malformed), (5, 0));
+    });
+}

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{OWN, Pattern, Statistics};
+use super::{Pattern, Statistics, aio, sieve::Sieve};
 use crate::error::{Error, Result};
-use crate::{Message, Multipart, Sub};
+use crate::{Message, Sub};
 
 /// A message.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,15 +19,22 @@ pub struct Update {
 #[derive(Debug)]
 pub struct Subscriber {
     socket: Sub,
-    patterns: Vec<Pattern>,
-    /// What the messages have that are not to be received.
-    own: Option<String>,
-    statistics: Statistics,
+    sieve: Sieve,
 }
 
 impl Subscriber {
     pub(super) fn new(socket: Sub, own: Option<String>) -> Self {
-        Subscriber { socket, patterns: Vec::new(), own, statistics: Statistics::default() }
+        Subscriber::with(socket, Sieve::new(own))
+    }
+
+    pub(super) fn with(socket: Sub, sieve: Sieve) -> Self {
+        Subscriber { socket, sieve }
+    }
+
+    /// The same for an async program.
+    #[must_use]
+    pub fn into_async(self) -> aio::Subscriber {
+        aio::Subscriber::new(self.socket.into_async(), self.sieve)
     }
 
     /// Receives from now on what `pattern`, a [`Pattern`], stands for. It takes a moment to reach
@@ -36,13 +43,7 @@ impl Subscriber {
     /// # Errors
     /// Those of [`Pattern::from_str`](std::str::FromStr::from_str); [`Error::Terminated`].
     pub fn subscribe(&mut self, pattern: &str) -> Result<()> {
-        let pattern: Pattern = pattern.parse()?;
-        if !self.patterns.contains(&pattern) {
-            // The socket counts how often it was asked for a prefix.
-            self.socket.subscribe(pattern.prefix())?;
-            self.patterns.push(pattern);
-        }
-        Ok(())
+        self.sieve.add(pattern, |prefix| self.socket.subscribe(prefix))
     }
 
     /// Takes a pattern back. What has come already and is of no other pattern is not received.
@@ -50,17 +51,12 @@ impl Subscriber {
     /// # Errors
     /// [`Error::Invalid`] for a pattern that was not subscribed to; [`Error::Terminated`].
     pub fn unsubscribe(&mut self, pattern: &str) -> Result<()> {
-        let Some(at) = self.patterns.iter().position(|own| own.as_str() == pattern) else {
-            return Err(Error::invalid(format!("{pattern}: there is no subscription to it")));
-        };
-        self.socket.unsubscribe(self.patterns[at].prefix())?;
-        self.patterns.remove(at);
-        Ok(())
+        self.sieve.remove(pattern, |prefix| self.socket.unsubscribe(prefix))
     }
 
     /// What it is subscribed to.
     pub fn patterns(&self) -> &[Pattern] {
-        &self.patterns
+        self.sieve.patterns()
     }
 
     /// Waits for the next message.
@@ -71,7 +67,7 @@ impl Subscriber {
     pub fn recv(&mut self) -> Result<Update> {
         loop {
             let message = self.socket.recv_multipart()?;
-            if let Some(update) = self.look_at(message) {
+            if let Some(update) = self.sieve.look_at(message) {
                 return Ok(update);
             }
         }
@@ -95,7 +91,7 @@ impl Subscriber {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(update) = self.look_at(message) {
+            if let Some(update) = self.sieve.look_at(message) {
                 return Ok(Some(update));
             }
         }
@@ -111,29 +107,11 @@ impl Subscriber {
 
     /// What was counted; of what is published, nothing.
     pub fn statistics(&self) -> Statistics {
-        self.statistics
+        self.sieve.statistics
     }
 
     /// The SUB itself, for its options, peers and monitor.
     pub fn socket(&mut self) -> &mut Sub {
         &mut self.socket
-    }
-
-    /// What is to be received of a message.
-    fn look_at(&mut self, message: Multipart) -> Option<Update> {
-        let Ok([topic, body]) = <[Message; 2]>::try_from(message) else {
-            self.statistics.malformed += 1;
-            return None;
-        };
-        if self.own.is_some() && topic.property(OWN) == self.own.as_deref() {
-            self.statistics.own += 1;
-            return None;
-        }
-        if !self.patterns.iter().any(|pattern| pattern.matches(topic.as_bytes())) {
-            self.statistics.filtered += 1;
-            return None;
-        }
-        self.statistics.received += 1;
-        Some(Update { topic, body })
     }
 }
