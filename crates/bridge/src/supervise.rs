@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -38,6 +39,8 @@ pub struct Options {
 /// # Errors
 /// What is wrong with the file, or with what it names.
 pub fn run(options: &Options) -> Result<(), Fault> {
+    // Before it is read: what changes from here on is seen.
+    let seen = Seen::of(options);
     let config = Config::load(&options.config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Fault::new(0, error.to_string()))?;
@@ -47,7 +50,7 @@ pub fn run(options: &Options) -> Result<(), Fault> {
         let hangup = signal(SignalKind::hangup()).map_err(|error| Fault::new(0, error.to_string()))?;
         tokio::spawn(signals.pass_on(stopper));
         let Some(mut bridge) = Bridge::start(config, stop.clone()).await? else { return Ok(()) };
-        bridge.attend(options, hangup, stop).await;
+        bridge.attend(options, seen, hangup, stop).await;
         bridge.end().await;
         Ok(())
     })
@@ -149,10 +152,9 @@ impl Bridge {
     }
 
     /// Until it is asked to stop.
-    async fn attend(&mut self, options: &Options, mut hangup: Signal, mut stop: Stop) {
+    async fn attend(&mut self, options: &Options, mut seen: Seen, mut hangup: Signal, mut stop: Stop) {
         let mut look = tokio::time::interval(LOOK);
         let mut show = tokio::time::interval(options.stats.unwrap_or(LOOK));
-        let mut seen = Seen::of(options);
         loop {
             tokio::select! {
                 () = stop.asked() => break,
@@ -255,11 +257,11 @@ fn takes(job: &Job) -> bool {
 
 /// What shows that a file is another one.
 #[derive(PartialEq, Eq)]
-struct Seen(Option<(SystemTime, u64)>);
+struct Seen(Option<(SystemTime, u64, u64)>);
 
 impl Seen {
     fn of(options: &Options) -> Self {
         let data = fs::metadata(&options.config).ok();
-        Seen(data.and_then(|data| Some((data.modified().ok()?, data.len()))))
+        Seen(data.and_then(|data| Some((data.modified().ok()?, data.len(), data.ino()))))
     }
 }

@@ -87,6 +87,9 @@ struct Inner {
 pub(crate) struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
+    /// Of a file that has taken another one's place by its name, another number; where there are
+    /// such numbers.
+    inode: u64,
 }
 
 /// What is allowed of a bind or a connect.
@@ -149,16 +152,17 @@ impl Guard {
 
     /// A policy by the name of a ready-made one, or a path.
     pub(crate) fn open(named: &str) -> Result<Arc<Guard>, String> {
-        let (place, policy) = match Policy::ready(named) {
-            Some(policy) => (Place::Ready(named.to_owned()), policy),
+        let (place, policy, stamp) = match Policy::ready(named) {
+            Some(policy) => (Place::Ready(named.to_owned()), policy, None),
             None => {
                 // The process may change its folder.
                 let path = std::path::absolute(named).map_err(|error| format!("{named}: {error}"))?;
+                // Before it is read: what changes from here on is seen.
+                let stamp = stamp(&path);
                 let policy = read(&path)?;
-                (Place::File(path), policy)
+                (Place::File(path), policy, stamp)
             }
         };
-        let stamp = place.stamp();
         Ok(Arc::new(Guard::new(place, Some(Arc::new(policy)), stamp)))
     }
 
@@ -380,7 +384,11 @@ impl std::fmt::Display for Place {
 /// How a file is now.
 pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(path).ok()?;
-    Some(Stamp { length: found.len(), modified: found.modified().ok() })
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&found);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Some(Stamp { length: found.len(), modified: found.modified().ok(), inode })
 }
 
 fn read(path: &Path) -> Result<Policy, String> {
@@ -577,5 +585,20 @@ mod tests {
         assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
         assert_eq!(trust.owner(b"short"), None);
         assert!(trust.owner(&[2; 32]).is_some_and(|owner| owner.starts_with("tautline-clients")));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_in_the_place_of_another_one_is_a_change() {
+        let file = File::new("stamp", "one");
+        let before = stamp(&file.0).unwrap();
+        let other = File::new("stamp-other", "two");
+        // Of the same length and time.
+        let open = fs::OpenOptions::new().write(true).open(&other.0).unwrap();
+        open.set_modified(before.modified.unwrap()).unwrap();
+        fs::rename(&other.0, &file.0).unwrap();
+        let after = stamp(&file.0).unwrap();
+        assert_eq!((after.length, after.modified), (before.length, before.modified));
+        assert!(after != before);
     }
 }

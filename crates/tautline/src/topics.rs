@@ -22,7 +22,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Tasks take [`Subscriber::into_async`]. [`Topics::join`] takes a name in place of endpoints, with the cargo feature `names`: all that
+//! Tasks take [`Subscriber::into_async`].
+//!
+//! [`Topics::join`] takes a name in place of endpoints, with the cargo feature `names`: all that
 //! have joined find each other.
 //!
 //! # Topics and patterns
