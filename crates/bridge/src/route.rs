@@ -22,6 +22,10 @@ use crate::stop::Stop;
 use crate::topic::{Mapping, header_value};
 use crate::zmq::Socket;
 
+/// The most messages that are taken one after another once one has come. They share what it costs
+/// to wait for several things at once; those have their turn after so many.
+const AT_ONCE: usize = 64;
+
 /// What the task of a route works with.
 #[derive(Debug)]
 pub struct Course {

@@ -113,6 +113,18 @@ impl Socket {
         receiving!(self, socket => socket.recv_multipart().await)
     }
 
+    /// The next message, if it has come already.
+    pub fn try_recv(&mut self) -> Result<Multipart> {
+        match self {
+            Socket::Sub(socket) => socket.get_mut().try_recv_multipart(),
+            Socket::Pull(socket) => socket.get_mut().try_recv_multipart(),
+            Socket::Pub(socket) => socket.get_mut().try_recv_multipart(),
+            Socket::Router(socket) => socket.get_mut().try_recv_multipart(),
+            Socket::Dealer(socket, _) => socket.get_mut().try_recv_multipart(),
+            Socket::Push(_) => Err(Error::WouldBlock),
+        }
+    }
+
     /// The next message, or what is next to tell about a peer of a DEALER. Dropped before its end,
     /// nothing was taken.
     pub async fn hear(&mut self) -> Result<Heard> {

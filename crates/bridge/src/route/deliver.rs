@@ -14,7 +14,7 @@ use tautline::Multipart;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Course, as_parts, incoming};
+use super::{AT_ONCE, Course, as_parts, incoming};
 use crate::config::Job;
 use crate::stop::Stop;
 use crate::topic::matches;
@@ -50,25 +50,38 @@ async fn publish(
                 Err(_) => return,
             },
             Some((number, message)) = messages.recv() => {
-                if !subscriptions.is_first(number, &message.subject) {
-                    continue;
-                }
-                course.counters.received.add();
-                let Some(parts) = incoming(&course.route.mapping, &message) else {
-                    course.refuse("its parts do not go with its length");
-                    continue;
-                };
-                if !subscriptions.is_wanted(&parts[0]) {
-                    course.counters.unwanted.add();
-                    continue;
-                }
-                // Subscribers at their high-water mark miss it: the socket counts that.
-                match socket.try_send(as_parts(&parts)) {
-                    Ok(()) => course.counters.done.add(),
-                    Err(_) => course.counters.dropped.add(),
+                hand_over(&mut socket, course, &subscriptions, number, &message);
+                for _ in 1..AT_ONCE {
+                    let Ok((number, message)) = messages.try_recv() else { break };
+                    hand_over(&mut socket, course, &subscriptions, number, &message);
                 }
             }
         }
+    }
+}
+
+/// Sends a message to the subscribers that want it.
+fn hand_over(
+    socket: &mut Socket,
+    course: &Course,
+    subscriptions: &Subscriptions,
+    number: u64,
+    message: &async_nats::Message,
+) {
+    if !subscriptions.is_first(number, &message.subject) {
+        return;
+    }
+    course.counters.received.add();
+    let Some(parts) = incoming(&course.route.mapping, message) else {
+        return course.refuse("its parts do not go with its length");
+    };
+    if !subscriptions.is_wanted(&parts[0]) {
+        return course.counters.unwanted.add();
+    }
+    // Subscribers at their high-water mark miss it: the socket counts that.
+    match socket.try_send(as_parts(&parts)) {
+        Ok(()) => course.counters.done.add(),
+        Err(_) => course.counters.dropped.add(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! *As it comes*, from SUB or PULL to core NATS: published once, and dropped while NATS is away.
 
-use super::{Course, Outgoing};
+use tautline::Multipart;
+
+use super::{AT_ONCE, Course, Outgoing};
 use crate::stop::Stop;
 use crate::zmq::Socket;
 
@@ -11,20 +13,27 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) -> Socket 
             () = stop.asked() => break,
             message = socket.recv() => message,
         };
-        let message = match message {
-            Ok(message) => message,
+        match message {
+            Ok(message) => pass(course, message).await,
             Err(error) if course.goes_on(&error) => continue,
             Err(_) => break,
-        };
-        course.counters.received.add();
-        match Outgoing::new(&course.route.mapping, message) {
-            Ok(message) => publish(course, message).await,
-            Err(what) => course.refuse(what),
+        }
+        for _ in 1..AT_ONCE {
+            let Ok(message) = socket.try_recv() else { break };
+            pass(course, message).await;
         }
     }
     // What is on its way may still leave.
     let _ = course.nats.client.flush().await;
     socket
+}
+
+async fn pass(course: &Course, message: Multipart) {
+    course.counters.received.add();
+    match Outgoing::new(&course.route.mapping, message) {
+        Ok(message) => publish(course, message).await,
+        Err(what) => course.refuse(what),
+    }
 }
 
 async fn publish(course: &Course, message: Outgoing) {

@@ -6,12 +6,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use async_nats::jetstream;
 use async_nats::jetstream::consumer::pull::{self, OrderedConfig};
 use async_nats::jetstream::consumer::{Consumer, DeliverPolicy};
 use bytes::Bytes;
 use tautline::{Error, Multipart};
 
-use super::{Course, as_parts, incoming, stream};
+use super::{AT_ONCE, Course, as_parts, incoming, stream};
 use crate::config::{Job, Start};
 use crate::stop::Stop;
 use crate::zmq::Socket;
@@ -20,24 +21,14 @@ use crate::zmq::Socket;
 const ROOM: Duration = Duration::from_millis(1);
 
 pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
-    let Job::Replay { sequence, .. } = course.route.job else { return };
     let mut prefixes = HashSet::new();
-    // The last one that was handed over.
-    let mut last = 0;
-    let mut messages: Option<pull::Ordered> = None;
-    let mut ready: Option<Vec<Bytes>> = None;
+    let mut tape = Tape::default();
     loop {
         if prefixes.is_empty() {
-            (last, messages, ready) = (0, None, None);
+            tape = Tape::default();
         }
-        if let Some(parts) = ready.take() {
-            match socket.try_send(as_parts(&parts)) {
-                Ok(()) => course.counters.done.add(),
-                Err(Error::WouldBlock) => ready = Some(parts),
-                Err(error) => course.complain(error),
-            }
-        }
-        let (full, active) = (ready.is_some(), !prefixes.is_empty());
+        tape.hand_over(&mut socket, course);
+        let (full, active) = (tape.ready.is_some(), !prefixes.is_empty());
         tokio::select! {
             biased;
             () = stop.asked() => return,
@@ -46,15 +37,63 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
                 Err(error) => if !course.goes_on(&error) { return },
             },
             () = tokio::time::sleep(ROOM), if full => {}
-            message = next(course, &mut messages, last), if active && !full => {
-                let Some((number, message)) = message else { continue };
-                last = number;
-                course.counters.received.add();
-                match incoming(&course.route.mapping, &message) {
-                    Some(parts) => ready = Some(numbered(parts, sequence, number)),
-                    None => course.refuse("its parts do not go with its length"),
+            message = tape.next(course), if active && !full => {
+                tape.take(course, message);
+                for _ in 1..AT_ONCE {
+                    tape.hand_over(&mut socket, course);
+                    if tape.ready.is_some() {
+                        break;
+                    }
+                    let Some(message) = stream::at_hand(course, &mut tape.messages) else { break };
+                    tape.take(course, Some(message));
                 }
             }
+        }
+    }
+}
+
+/// What is played.
+#[derive(Default)]
+struct Tape {
+    messages: Option<pull::Ordered>,
+    /// The number of the last one that was taken.
+    last: u64,
+    /// The one whose turn it is.
+    ready: Option<Vec<Bytes>>,
+}
+
+impl Tape {
+    /// The next message; `None` if there is none just now.
+    async fn next(&mut self, course: &Course) -> Option<jetstream::Message> {
+        stream::next(course, &mut self.messages, consume(course, self.last)).await
+    }
+
+    /// Makes a message ready.
+    fn take(&mut self, course: &Course, message: Option<jetstream::Message>) {
+        let (Some(message), Job::Replay { sequence, .. }) = (message, &course.route.job) else { return };
+        let Ok(number) = message.info().map(|info| info.stream_sequence) else {
+            // It is asked for again.
+            self.messages = None;
+            return;
+        };
+        if number <= self.last {
+            return;
+        }
+        self.last = number;
+        course.counters.received.add();
+        match incoming(&course.route.mapping, &message) {
+            Some(parts) => self.ready = Some(numbered(parts, *sequence, number)),
+            None => course.refuse("its parts do not go with its length"),
+        }
+    }
+
+    /// Sends what is ready, if there is room.
+    fn hand_over(&mut self, socket: &mut Socket, course: &Course) {
+        let Some(parts) = self.ready.take() else { return };
+        match socket.try_send(as_parts(&parts)) {
+            Ok(()) => course.counters.done.add(),
+            Err(Error::WouldBlock) => self.ready = Some(parts),
+            Err(error) => course.complain(error),
         }
     }
 }
@@ -77,21 +116,6 @@ fn note(prefixes: &mut HashSet<Vec<u8>>, wish: &Multipart) {
         }
         _ => {}
     }
-}
-
-/// The next message and its number; `None` if there is none just now.
-async fn next(
-    course: &Course,
-    messages: &mut Option<pull::Ordered>,
-    last: u64,
-) -> Option<(u64, async_nats::Message)> {
-    let message = stream::next(course, messages, consume(course, last)).await?;
-    let Ok(number) = message.info().map(|info| info.stream_sequence) else {
-        // It is asked for again.
-        *messages = None;
-        return None;
-    };
-    (number > last).then_some((number, message.message))
 }
 
 async fn consume(course: &Course, last: u64) -> Result<pull::Ordered, async_nats::Error> {

@@ -16,12 +16,12 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErro
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, ErrorCode};
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
+use futures_util::{FutureExt, StreamExt};
 use tautline::{Message, Multipart};
 
-use super::{Course, Outgoing};
+use super::{AT_ONCE, Course, Outgoing};
 use crate::config::Job;
 use crate::stop::Stop;
 use crate::topic::header_value;
@@ -57,10 +57,22 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
         course.counters.waiting.set(flights.len());
         tokio::select! {
             biased;
-            Some(landed) = flights.next() => land(&mut socket, course, landed),
+            Some(landed) = flights.next() => {
+                land(&mut socket, course, landed);
+                for _ in 1..AT_ONCE {
+                    let Some(Some(landed)) = flights.next().now_or_never() else { break };
+                    land(&mut socket, course, landed);
+                }
+            }
             () = stop.asked(), if !stopping => stopping = true,
             message = socket.recv(), if !stopping && flights.len() < *window => match message {
-                Ok(message) => flights.extend(sender.send(message).await),
+                Ok(message) => {
+                    flights.extend(sender.send(message).await);
+                    for _ in 1..AT_ONCE.min(*window - flights.len() + 1) {
+                        let Ok(message) = socket.try_recv() else { break };
+                        flights.extend(sender.send(message).await);
+                    }
+                }
                 Err(error) => stopping = !course.goes_on(&error),
             },
             else => return socket,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::future::Future;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt};
+use futures_util::{FutureExt, Stream, StreamExt};
 
 use super::Course;
 
@@ -42,5 +42,20 @@ where
     }
     *messages = None;
     tokio::time::sleep(AGAIN).await;
+    None
+}
+
+/// The next message, if it has come already.
+pub fn at_hand<S, M, E>(course: &Course, messages: &mut Option<S>) -> Option<M>
+where
+    S: Stream<Item = Result<M, E>> + Unpin,
+    E: Display,
+{
+    match messages.as_mut()?.next().now_or_never()? {
+        Some(Ok(message)) => return Some(message),
+        Some(Err(error)) => course.complain(error),
+        None => {}
+    }
+    *messages = None;
     None
 }

@@ -17,7 +17,7 @@ use async_nats::jetstream::{self, AckKind};
 use tautline::Message;
 use tokio::time::Instant;
 
-use super::{Course, as_parts, incoming, stream};
+use super::{AT_ONCE, Course, as_parts, incoming, stream};
 use crate::config::Job;
 use crate::stop::Stop;
 use crate::zmq::{Heard, Socket};
@@ -112,11 +112,21 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
             biased;
             () = stop.asked(), if !stopping => stopping = true,
             heard = socket.hear() => match heard {
-                Ok(heard) => crew.hear(heard).await,
+                Ok(heard) => {
+                    crew.hear(heard).await;
+                    for _ in 1..AT_ONCE {
+                        let Ok(message) = socket.try_recv() else { break };
+                        crew.hear(Heard::Message(message)).await;
+                    }
+                }
                 Err(error) => if !course.goes_on(&error) { return },
             },
             message = stream::next(course, &mut messages, consume(course)), if wanted => {
                 queue.extend(message.map(Waiting::new));
+                for _ in 1..AT_ONCE {
+                    let Some(message) = stream::at_hand(course, &mut messages) else { break };
+                    queue.push_back(Waiting::new(message));
+                }
             }
             _ = progress.tick() => for waiting in &mut queue {
                 // It waits for a worker, which does not count as time for the answer.
