@@ -23,7 +23,7 @@ use crate::topic::{Mapping, header_value};
 use crate::zmq::Socket;
 
 /// The most messages that are taken one after another once one has come. They share what it costs
-/// to wait for several things at once; those have their turn after so many.
+/// to wait for several things at once; then those have their turn.
 const AT_ONCE: usize = 64;
 
 /// What the task of a route works with.
