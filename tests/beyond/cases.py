@@ -331,6 +331,15 @@ def changes_without_loss(case):
     assert [int(data) for _, _, data in client.stored("ORDERS")] == list(range(sent))
 
 
+def ends_without_nats(case):
+    """While NATS is away a bridge ends when it is told to, once."""
+    server, _ = case.nats()
+    into = f'name = "out"\npromise = "as it comes"\nsocket = "PULL"\nbind = "{case.endpoint()}"\nsubject = "jobs"'
+    bridge = case.bridge(config(server, into))
+    server.kill()
+    assert bridge.end() == 0
+
+
 def observed(case):
     """With TAUT_OBSERVE=1 the tools show each route with its numbers."""
     server, client = case.nats()
@@ -434,6 +443,7 @@ CASES = {
         late_subscribers,
         workers_of_both_kinds,
         changes_without_loss,
+        ends_without_nats,
         observed,
         tls,
     ]

@@ -266,7 +266,7 @@ class Bridge:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(30)
+                self.process.wait(LIMIT)
             except subprocess.TimeoutExpired:
                 self.kill()
                 raise

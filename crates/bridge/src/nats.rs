@@ -22,6 +22,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const PING: Duration = Duration::from_secs(3);
 /// Between two attempts to reach servers that are not there.
 const AGAIN: Duration = Duration::from_millis(500);
+/// How long what was published last may take to leave: the server may go meanwhile.
+const FLUSH: Duration = Duration::from_secs(5);
 /// How long a request to JetStream waits for its answer before it is made again.
 pub const ANSWER: Duration = Duration::from_secs(5);
 /// Publications that may wait for their acknowledgement, of all routes together.
@@ -84,6 +86,13 @@ impl Nats {
     /// Whether there is a connection now.
     pub fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
+    }
+
+    /// Waits until the server has what was published, if it is there.
+    pub async fn flush(&self) {
+        if self.is_connected() {
+            let _ = tokio::time::timeout(FLUSH, self.client.flush()).await;
+        }
     }
 
     /// For waiting until the connection is another one.

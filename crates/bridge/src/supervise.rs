@@ -245,7 +245,7 @@ impl Bridge {
         for running in self.routes {
             running.end().await;
         }
-        let _ = self.nats.client.flush().await;
+        self.nats.flush().await;
         let _ = tautline::aio::terminate(&self.context, Duration::from_secs(3)).await;
     }
 }

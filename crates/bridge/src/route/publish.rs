@@ -24,7 +24,7 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) -> Socket 
         }
     }
     // What is on its way may still leave.
-    let _ = course.nats.client.flush().await;
+    course.nats.flush().await;
     socket
 }
 

@@ -136,7 +136,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
         }
     }
     give_back(course, &mut queue).await;
-    let _ = course.nats.client.flush().await;
+    course.nats.flush().await;
 }
 
 async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {
