@@ -18,13 +18,14 @@ mod complaint;
 mod gate;
 mod keeper;
 mod proof;
+mod stamp;
 mod trust;
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 pub(crate) use complaint::say;
 #[cfg(feature = "names")]
@@ -33,6 +34,7 @@ pub(crate) use gate::{Counted, Gate, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
+pub(crate) use stamp::{Stamp, stamp};
 pub(crate) use trust::Trust;
 
 use crate::conn::Loss;
@@ -80,16 +82,6 @@ struct Inner {
     stamp: Option<Stamp>,
     looked: Instant,
     told: HashSet<String>,
-}
-
-/// What of a file changes with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    length: u64,
-    modified: Option<SystemTime>,
-    /// Of a file that has taken another one's place by its name, another number; where there are
-    /// such numbers.
-    inode: u64,
 }
 
 /// What is allowed of a bind or a connect.
@@ -381,16 +373,6 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// How a file is now.
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    #[cfg(unix)]
-    let inode = std::os::unix::fs::MetadataExt::ino(&found);
-    #[cfg(not(unix))]
-    let inode = 0;
-    Some(Stamp { length: found.len(), modified: found.modified().ok(), inode })
-}
-
 fn read(path: &Path) -> Result<Policy, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
@@ -585,20 +567,5 @@ mod tests {
         assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
         assert_eq!(trust.owner(b"short"), None);
         assert!(trust.owner(&[2; 32]).is_some_and(|owner| owner.starts_with("tautline-clients")));
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn a_file_in_the_place_of_another_one_is_a_change() {
-        let file = File::new("stamp", "one");
-        let before = stamp(&file.0).unwrap();
-        let other = File::new("stamp-other", "two");
-        // Of the same length and time.
-        let open = fs::OpenOptions::new().write(true).open(&other.0).unwrap();
-        open.set_modified(before.modified.unwrap()).unwrap();
-        fs::rename(&other.0, &file.0).unwrap();
-        let after = stamp(&file.0).unwrap();
-        assert_eq!((after.length, after.modified), (before.length, before.modified));
-        assert!(after != before);
     }
 }

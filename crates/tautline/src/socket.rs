@@ -444,6 +444,13 @@ impl<K: Kind> Socket<K> {
     }
 }
 
+/// As the async socket is to its own.
+impl<K: Kind> AsMut<Socket<K>> for Socket<K> {
+    fn as_mut(&mut self) -> &mut Socket<K> {
+        self
+    }
+}
+
 impl<K: Kind> fmt::Debug for Socket<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)

@@ -48,10 +48,8 @@
 //! are dropped at the publisher beyond the high-water marks ([`Statistics::dropped`]).
 //! [`replay`](crate::replay) tells what was lost and repairs it.
 
-pub mod aio;
 mod pattern;
 mod publisher;
-mod sieve;
 mod subscriber;
 
 pub use pattern::Pattern;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tautline::topics::{Topics, TopicsBuilder, Update};
+use tautline::topics::{Subscriber, Topics, TopicsBuilder, Update};
 use tautline::{Context, Error, Pub, Sub};
 use tautline_testkit::with_watchdog;
 
@@ -284,7 +284,7 @@ fn a_task_receives_what_a_thread_would() {
             }
         };
         publish(&mut source);
-        let all = |sink: &mut tautline::topics::aio::Subscriber| {
+        let all = |sink: &mut Subscriber<tautline::aio::Sub>| {
             let mut got = Vec::new();
             while got.last().is_none_or(|topic: &String| topic != "end") {
                 got.push(text(&smol::block_on(sink.recv()).unwrap()).0);

@@ -14,7 +14,8 @@ use super::config::{BadCredentials, certificates_in};
 /// A certificate and its key, both in PEM.
 ///
 /// A server may have several, for several names: each certificate with those that lead from it to
-/// one the peers trust behind it, and all keys, in any order. A client's first one counts.
+/// one the peers trust behind it, and all keys, in any order. A client's first one counts. A key
+/// without a certificate is passed over: it may be that of the next one.
 #[derive(Clone, Copy)]
 pub struct Identity<'a> {
     /// The certificate, and behind it those that lead from it to one the peers trust.
@@ -35,35 +36,21 @@ impl Identity<'_> {
         if keys.is_empty() {
             return Err(BadCredentials::Key);
         }
-        let mut used = vec![false; keys.len()];
         let mut shows: Vec<CertifiedKey> = Vec::new();
         for certificate in certificates {
-            let alone = |key| CertifiedKey::new(vec![certificate.clone()], key);
-            match keys.iter().position(|key| belongs(&alone(Arc::clone(key)))) {
-                Some(at) => {
-                    used[at] = true;
-                    shows.push(alone(Arc::clone(&keys[at])));
-                }
+            let with = |key: &Arc<_>| CertifiedKey::new(vec![certificate.clone()], Arc::clone(key));
+            match (keys.iter().map(with).find(|both| both.keys_match().is_ok()), shows.last_mut()) {
+                (Some(both), _) => shows.push(both),
                 // It leads on from the one before it.
-                None => match shows.last_mut() {
-                    Some(last) => last.cert.push(certificate),
-                    None => {
-                        ParsedCertificate::try_from(&certificate).map_err(|_| BadCredentials::Certificate)?;
-                        return Err(BadCredentials::OtherKey);
-                    }
-                },
+                (None, Some(last)) => last.cert.push(certificate),
+                (None, None) => {
+                    ParsedCertificate::try_from(&certificate).map_err(|_| BadCredentials::Certificate)?;
+                    return Err(BadCredentials::OtherKey);
+                }
             }
         }
-        match used.iter().all(|used| *used) {
-            true => Ok(Shows(shows.into_iter().map(Arc::new).collect())),
-            false => Err(BadCredentials::OtherKey),
-        }
+        Ok(Shows(shows.into_iter().map(Arc::new).collect()))
     }
-}
-
-/// Whether the key is that of the certificate.
-fn belongs(both: &CertifiedKey) -> bool {
-    both.keys_match().is_ok()
 }
 
 /// What can be shown; there is at least one.

@@ -61,6 +61,12 @@ impl<K: Kind> crate::Socket<K> {
     }
 }
 
+impl<K: Kind> AsMut<crate::Socket<K>> for Socket<K> {
+    fn as_mut(&mut self) -> &mut crate::Socket<K> {
+        self.get_mut()
+    }
+}
+
 /// Setting up, and back to threads.
 ///
 /// ```

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Pattern, Statistics, aio, sieve::Sieve};
+use super::{OWN, Pattern, Statistics};
 use crate::error::{Error, Result};
-use crate::{Message, Sub};
+use crate::{Message, Multipart, Sub, aio};
 
 /// A message.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,35 +15,31 @@ pub struct Update {
     pub body: Message,
 }
 
-/// What subscribes to topics of a space; see [`topics`](super).
+/// What subscribes to topics of a space; see [`topics`](super). With an [`aio::Sub`] it is for
+/// async programs.
 #[derive(Debug)]
-pub struct Subscriber {
-    socket: Sub,
-    sieve: Sieve,
+pub struct Subscriber<S = Sub> {
+    socket: S,
+    patterns: Vec<Pattern>,
+    /// What the messages have that are not to be received.
+    own: Option<String>,
+    statistics: Statistics,
 }
 
-impl Subscriber {
-    pub(super) fn new(socket: Sub, own: Option<String>) -> Self {
-        Subscriber::with(socket, Sieve::new(own))
-    }
-
-    pub(super) fn with(socket: Sub, sieve: Sieve) -> Self {
-        Subscriber { socket, sieve }
-    }
-
-    /// The same for an async program.
-    #[must_use]
-    pub fn into_async(self) -> aio::Subscriber {
-        aio::Subscriber::new(self.socket.into_async(), self.sieve)
-    }
-
+impl<S: AsMut<Sub>> Subscriber<S> {
     /// Receives from now on what `pattern`, a [`Pattern`], stands for. It takes a moment to reach
     /// the publishers. A pattern counts once, however often it is subscribed to.
     ///
     /// # Errors
     /// Those of [`Pattern::from_str`](std::str::FromStr::from_str); [`Error::Terminated`].
     pub fn subscribe(&mut self, pattern: &str) -> Result<()> {
-        self.sieve.add(pattern, |prefix| self.socket.subscribe(prefix))
+        let pattern: Pattern = pattern.parse()?;
+        if !self.patterns.contains(&pattern) {
+            // The socket counts how often it was asked for a prefix.
+            self.socket.as_mut().subscribe(pattern.prefix())?;
+            self.patterns.push(pattern);
+        }
+        Ok(())
     }
 
     /// Takes a pattern back. What has come already and is of no other pattern is not received.
@@ -51,12 +47,59 @@ impl Subscriber {
     /// # Errors
     /// [`Error::Invalid`] for a pattern that was not subscribed to; [`Error::Terminated`].
     pub fn unsubscribe(&mut self, pattern: &str) -> Result<()> {
-        self.sieve.remove(pattern, |prefix| self.socket.unsubscribe(prefix))
+        let Some(at) = self.patterns.iter().position(|own| own.as_str() == pattern) else {
+            return Err(Error::invalid(format!("{pattern}: there is no subscription to it")));
+        };
+        self.socket.as_mut().unsubscribe(self.patterns[at].prefix())?;
+        self.patterns.remove(at);
+        Ok(())
     }
 
     /// What it is subscribed to.
     pub fn patterns(&self) -> &[Pattern] {
-        self.sieve.patterns()
+        &self.patterns
+    }
+
+    /// What was counted; of what is published, nothing.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// The SUB itself, for its options, peers and monitor.
+    pub fn socket(&mut self) -> &mut S {
+        &mut self.socket
+    }
+
+    /// What is to be received of a message.
+    fn look_at(&mut self, message: Multipart) -> Option<Update> {
+        let Ok([topic, body]) = <[Message; 2]>::try_from(message) else {
+            self.statistics.malformed += 1;
+            return None;
+        };
+        if self.own.is_some() && topic.property(OWN) == self.own.as_deref() {
+            self.statistics.own += 1;
+            return None;
+        }
+        if !self.patterns.iter().any(|pattern| pattern.matches(topic.as_bytes())) {
+            self.statistics.filtered += 1;
+            return None;
+        }
+        self.statistics.received += 1;
+        Some(Update { topic, body })
+    }
+}
+
+/// For threads.
+impl Subscriber {
+    pub(super) fn new(socket: Sub, own: Option<String>) -> Self {
+        Subscriber { socket, patterns: Vec::new(), own, statistics: Statistics::default() }
+    }
+
+    /// The same for an async program.
+    #[must_use]
+    pub fn into_async(self) -> Subscriber<aio::Sub> {
+        let Subscriber { socket, patterns, own, statistics } = self;
+        Subscriber { socket: socket.into_async(), patterns, own, statistics }
     }
 
     /// Waits for the next message.
@@ -67,7 +110,7 @@ impl Subscriber {
     pub fn recv(&mut self) -> Result<Update> {
         loop {
             let message = self.socket.recv_multipart()?;
-            if let Some(update) = self.sieve.look_at(message) {
+            if let Some(update) = self.look_at(message) {
                 return Ok(update);
             }
         }
@@ -91,7 +134,7 @@ impl Subscriber {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(update) = self.sieve.look_at(message) {
+            if let Some(update) = self.look_at(message) {
                 return Ok(Some(update));
             }
         }
@@ -104,14 +147,45 @@ impl Subscriber {
     pub fn try_recv(&mut self) -> Result<Option<Update>> {
         self.recv_within(Duration::ZERO)
     }
+}
 
-    /// What was counted; of what is published, nothing.
-    pub fn statistics(&self) -> Statistics {
-        self.sieve.statistics
+/// For tasks.
+impl Subscriber<aio::Sub> {
+    /// The next message. Dropped before its end, nothing was received.
+    ///
+    /// ```
+    /// # fn main() -> tautline::Result<()> {
+    /// # smol::block_on(async {
+    /// use tautline::{Context, topics::Topics};
+    ///
+    /// let context = Context::new();
+    /// let (mut station, _) = Topics::builder(&context).bind("inproc://station").build()?.split();
+    /// let display = Topics::builder(&context).connect("inproc://station").subscriber()?;
+    /// let mut display = display.into_async();
+    /// display.subscribe("weather.*.wind")?;
+    ///
+    /// station.wait_for_subscriptions(1, None)?;
+    /// station.publish("weather.lund.wind", "7 m/s")?;
+    /// assert_eq!(display.recv().await?.body, "7 m/s");
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Terminated`].
+    pub async fn recv(&mut self) -> Result<Update> {
+        loop {
+            let message = self.socket.recv_multipart().await?;
+            if let Some(update) = self.look_at(message) {
+                return Ok(update);
+            }
+        }
     }
 
-    /// The SUB itself, for its options, peers and monitor.
-    pub fn socket(&mut self) -> &mut Sub {
-        &mut self.socket
+    /// The same for a thread.
+    #[must_use]
+    pub fn into_blocking(self) -> Subscriber {
+        let Subscriber { socket, patterns, own, statistics } = self;
+        Subscriber { socket: socket.into_blocking(), patterns, own, statistics }
     }
 }
