@@ -33,7 +33,8 @@ fn a_killed_program_leaves_its_last_counters() {
     test("a_killed_program_leaves_its_last_counters", || {
         let world = World::new();
         let (pull, pid, before) = receiver(&world);
-        assert_eq!(before["interval_us"], 250_000);
+        // Longer where a look takes long.
+        assert!(before["interval_us"].as_u64() >= Some(250_000));
         pull.signal(Signal::KILL);
         assert_eq!(pull.end().code, None);
         for _ in 0..2 {

@@ -35,6 +35,7 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
             let mut peer = Peer::new(&context, SocketType::Dealer, fork(&mut rng));
             peer.set_bytes(ROUTING_ID, format!("client {client}").as_bytes());
             peer.set(SNDTIMEO, 1);
+            peer.say_ping_seldom();
             peer.join(&endpoint, false);
             peer.give_up_after(*rng.pick(&[3, 300]));
             let ask = |peer: &mut Peer| match peer.send_or_not(&[client.to_be_bytes().to_vec()]) {
@@ -57,6 +58,7 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
     let mut router = Peer::new(&stage.context(rng), SocketType::Router, fork(rng));
     router.set(MANDATORY, 1);
     router.set(SNDHWM, 0);
+    router.say_ping_seldom();
     router.join(&endpoint, true);
     let mut known: Vec<u32> = Vec::new();
     let mut sent = vec![0; clients as usize];
@@ -126,6 +128,7 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
             std::thread::sleep(Duration::from_micros(rng.spread(10, 300_000)));
             let mut peer = Peer::new(&context, SocketType::Sub, fork(&mut rng));
             peer.set_bytes(SUBSCRIBE, b"");
+            peer.say_ping_seldom();
             peer.join(&endpoint, false);
             peer.give_up_after(*rng.pick(&[3, 300]));
             let is_slow = rng.chance(3);
@@ -142,6 +145,7 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     }
     let mut publisher = Peer::new(&stage.context(rng), SocketType::Pub, fork(rng));
     publisher.set(LINGER, 0);
+    publisher.say_ping_seldom();
     publisher.join(&endpoint, true);
     let mut sent = 0;
     for _ in 0..rng.between(2, 10) {

@@ -452,10 +452,11 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);
             peer.set_bytes(SUBSCRIBE, &topic.to_be_bytes());
-            peer.join(&endpoint, connects);
             if drops {
                 peer.give_up_after(QUIET);
+                peer.say_ping_seldom();
             }
+            peer.join(&endpoint, connects);
             let mut next = 0;
             while next < expected.len() {
                 let parts = match peer.recv() {
@@ -485,6 +486,9 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
         publisher.set(SNDHWM, 0);
     }
     publisher.set(LINGER, if lossy { 1000 } else { -1 });
+    if drops {
+        publisher.say_ping_seldom();
+    }
     // XPUB_VERBOSE: every subscription is told.
     publisher.set(40, 1);
     endpoints.iter().for_each(|endpoint| publisher.join(endpoint, !connects));

@@ -149,6 +149,16 @@ impl Peer {
         u64::from_ne_bytes(*numbers[8 * place..].first_chunk().expect("a number"))
     }
 
+    /// It says PING once a second at most: for what waits for minutes, or has many peers.
+    pub(super) fn say_ping_seldom(&mut self) {
+        let mut interval = [0; 4];
+        match self.socket.option(HEARTBEAT_IVL, &mut interval) {
+            Ok(_) if i32::from_ne_bytes(interval) > 0 => self.set(HEARTBEAT_IVL, 1000),
+            Ok(_) | Err(Error::Terminated) => {}
+            Err(error) => panic!("the interval of PINGs: {error}"),
+        }
+    }
+
     /// From now on a receive ends after some milliseconds.
     pub(super) fn give_up_after(&mut self, millis: i32) {
         self.patient = false;
