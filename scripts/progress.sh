@@ -7,6 +7,8 @@
 # On a terminal that is one line, rewritten each second: TITLE, when the command began, how long ago that was, and the last line
 # of LOG. Elsewhere (a pipe, a file, CI) there is such a line at the beginning and every 20 seconds. All of it goes to stderr.
 # Ctrl-C, SIGTERM and SIGHUP end the command with every process that it has started.
+#
+# Commands that run beside each other share the line of the terminal, if PROGRESS_BESIDE names a folder that they have in common.
 
 progress_every=20
 progress_rewrites=
@@ -49,6 +51,13 @@ progress_show() {
     # What is no printable character would upset the terminal.
     last=$(tail -c 2000 "$log" | tr -c '[:print:]\n' ' ' | sed -n 's/^ *//; s/ *$//; /./h; ${x;p}')
     printf -v line '%s, since %s (%d:%02d)%s' "$title" "$clock" $((seconds / 60)) $((seconds % 60)) "${last:+: $last}"
+    if [[ -n $progress_rewrites && -n ${PROGRESS_BESIDE:-} ]]; then
+        mkdir -p "$PROGRESS_BESIDE"
+        # Whole at once, for another process reads it.
+        echo "$line" >"$PROGRESS_BESIDE/.$$"
+        mv "$PROGRESS_BESIDE/.$$" "$PROGRESS_BESIDE/$$"
+        line=$(progress_all)
+    fi
     if [[ -n $progress_rewrites ]]; then
         # Without wrapping (7l), the terminal itself cuts off what does not fit into the line.
         printf '\r\e[K\e[?7l%s\e[?7h' "$line" >&2
@@ -57,7 +66,18 @@ progress_show() {
     fi
 }
 
+# progress_all: the lines of all that run beside each other, each with its share of the terminal.
+progress_all() {
+    local lines width
+    # One that has ended takes its line away.
+    mapfile -t lines < <(cat "$PROGRESS_BESIDE"/* 2>/dev/null)
+    width=$(stty size 2>/dev/null </dev/tty | cut -d' ' -f2)
+    ((${width:-0} > 0)) || width=160
+    printf '%s\n' "${lines[@]}" | cut -c "1-$((width / ${#lines[@]} - 3))" | paste -s | sed 's/\t/ | /g'
+}
+
 progress_clear() {
+    [[ -z ${PROGRESS_BESIDE:-} ]] || rm -f "$PROGRESS_BESIDE/$$"
     [[ -z $progress_rewrites ]] || printf '\r\e[K' >&2
 }
 
