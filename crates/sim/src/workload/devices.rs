@@ -3,15 +3,19 @@
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tautline_core::poller::{self, Item, POLLIN, POLLOUT, Watched};
 use tautline_core::{Context, Error, Flags, Message, SharedSocket, SocketType, proxy};
 
-use super::patterns::some_or_many;
+use super::patterns::{QUIET, some_or_many};
 use super::peer::{LINGER, Peer, SNDHWM, SNDTIMEO};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
+
+/// Without a message for so long, one that may be lost is not waited for, however often the waiting
+/// call was interrupted.
+const LONG: Duration = Duration::from_millis(QUIET as u64);
 
 /// REQ clients, a proxy of ROUTER and DEALER, and REP workers.
 pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
@@ -98,7 +102,7 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
         let mut peer = Peer::new(context, socket_type, fork(rng));
         if lossy {
             peer.set(LINGER, 1000);
-            peer.give_up_after(super::patterns::QUIET);
+            peer.give_up_after(QUIET);
         }
         peer.join(&endpoint, binds);
         SharedSocket::new(peer.socket).unwrap()
@@ -111,6 +115,7 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
             (gather.clone(), ledger.clone(), missing.clone(), server.clone());
         takers.push(spawn("gather", move || {
             let mut message = Message::new();
+            let mut heard = Instant::now();
             loop {
                 match gather.recv_message(&mut message, Flags::NONE) {
                     Ok(_) => {
@@ -118,7 +123,10 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
                         if missing.is_last() {
                             server.shutdown().unwrap();
                         }
+                        heard = Instant::now();
                     }
+                    // Each call waits anew.
+                    Err(Error::Interrupted) if lossy && heard.elapsed() > LONG => break,
                     Err(Error::Interrupted) => {}
                     Err(Error::Terminated) => break,
                     Err(Error::Again) if lossy => break,
@@ -245,7 +253,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
         peer.wait_a_moment();
     }
     busy.is_last();
-    peer.give_up_after(super::patterns::QUIET);
+    peer.give_up_after(QUIET);
     let mut heard = std::collections::BTreeSet::new();
     while heard.len() < senders as usize {
         match peer.recv() {
@@ -295,6 +303,7 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
     }
     let mut left: u32 = sent.iter().map(|(_, count)| count).sum();
     let quiet = UnixStream::pair().unwrap();
+    let mut heard = Instant::now();
     while left > 0 {
         let mut items: Vec<Item<'_>> = pulls
             .iter_mut()
@@ -310,12 +319,13 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
         }
         let was_busy = busy.left() > 0;
         let pulls_there = sent.len();
-        let outcome = poller::poll(&mut items, lossy.then(|| Duration::from_secs(60)));
+        let outcome = poller::poll(&mut items, lossy.then_some(LONG));
         assert!(items.len() == pulls_there || items[pulls_there].revents == 0, "nothing is to be read");
         let ready: Vec<bool> = items.iter().map(|item| item.revents & POLLIN != 0).collect();
         drop(items);
         match outcome {
             Ok(0) if lossy && !was_busy => break,
+            Err(Error::Interrupted) if lossy && !was_busy && heard.elapsed() > LONG => break,
             Ok(_) | Err(Error::Interrupted) => {}
             Err(error) => panic!("{error}"),
         }
@@ -324,7 +334,7 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
                 Ok(parts) => drop(ledger.enter(receiver as u32, &parts)),
                 Err(error) => panic!("POLLIN, and {error}"),
             }
-            left -= 1;
+            (left, heard) = (left - 1, Instant::now());
         }
     }
     join(senders);
