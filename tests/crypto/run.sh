@@ -12,8 +12,8 @@ cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 passed=0 failed=0 skipped=0
 arm=aarch64-unknown-linux-gnu
-# Enough optimisation to be quick, and one place for all of it.
-export CARGO_TARGET_DIR=$target/crypto CARGO_PROFILE_TEST_OPT_LEVEL=2 CARGO_PROFILE_TEST_DEBUG=0
+# One place for all of it.
+export CARGO_TARGET_DIR=$target/crypto CARGO_PROFILE_TEST_DEBUG=0
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 
 skip() {
