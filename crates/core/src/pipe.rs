@@ -36,6 +36,7 @@ mod room;
 mod route;
 mod shown;
 mod slots;
+mod succession;
 mod traffic;
 mod upkeep;
 
@@ -125,9 +126,11 @@ impl Pipe {
         sent
     }
 
-    /// There is no memory, or no room, for a message, which is dropped for that.
+    /// There is no memory, or no room, for a message: it is dropped for that, with the parts that
+    /// were appended.
     #[cold]
-    pub(crate) fn count_dropped(&mut self) {
+    pub(crate) fn drop_message(&mut self) {
+        self.rollback();
         self.outgoing.count_dropped();
     }
 
@@ -166,11 +169,6 @@ impl Pipe {
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         self.incoming.is_silent(&self.link)
-    }
-
-    /// How many messages from the peer wait for the owner.
-    pub(crate) fn unread(&mut self) -> u64 {
-        self.incoming.queued()
     }
 
     /// Receives the next part if it is the last of its message and known to be there; `None` says
@@ -233,22 +231,16 @@ impl Pipe {
         self.outgoing.ended || self.link.is_closed()
     }
 
-    /// Whether `Pattern::readable` is called when this pipe gets something to read after it was
-    /// found empty. If not (inproc), a fair queue must keep looking at the pipe.
-    pub(crate) fn announces(&self) -> bool {
-        matches!(self.link, Link::Wire(_))
+    /// Whether the peer is another socket of this program, or a datagram endpoint. Then
+    /// `Pattern::readable` is not called when the pipe gets something to read: it must be looked
+    /// at.
+    pub(crate) fn is_inproc(&self) -> bool {
+        matches!(self.link, Link::Inproc(_))
     }
 
     /// Whether this is no way to a peer but to a datagram endpoint.
     pub(crate) fn is_datagram(&self) -> bool {
         self.link.inproc_end().is_some_and(InprocEnd::is_device)
-    }
-
-    /// From now on at most `limit` messages of a connection wait for the owner, 0 for any number.
-    pub(crate) fn set_receive_limit(&mut self, limit: u32) {
-        if let Link::Wire(connection) = &self.link {
-            connection.set_receive_limit(limit);
-        }
     }
 }
 
@@ -257,12 +249,6 @@ impl Pipe {
     /// For `Pipes::recv_any`, and for what tests hold at the far end.
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
         self.incoming.recv_any(&self.link, message)
-    }
-
-    #[cold]
-    fn drop_message(&mut self) {
-        self.rollback();
-        self.count_dropped();
     }
 
     /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory

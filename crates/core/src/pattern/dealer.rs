@@ -3,9 +3,10 @@
 //! several threads may use, have one part.
 
 use super::Pattern;
+use super::greeting::{greet, probe};
 use super::rotation::{FairQueue, Rotation};
 use crate::error::Error;
-use crate::pipe::{Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 
 #[cfg(test)]
 mod tests;
@@ -24,20 +25,9 @@ impl Dealer {
     }
 }
 
-/// ZMQ_PROBE_ROUTER: greets a new peer with an empty message, which tells a ROUTER there our
-/// routing id.
-pub(crate) fn probe(pipes: &mut Pipes, id: PipeId) {
-    if pipes.options.probe_router
-        && let Some(pipe) = pipes.get(id)
-        && pipe.has_room(Else::Lose)
-    {
-        pipe.send_or_drop(&mut Part::copied(b"", false));
-    }
-}
-
 impl Pattern for Dealer {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        pipes.greet(pipe);
+        greet(pipes, pipe);
         probe(pipes, pipe);
         self.outgoing.attach(pipe);
         self.incoming.attach(pipe);

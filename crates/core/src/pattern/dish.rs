@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 use crate::sync::Arc;
-use tautline_proto::{command, frame};
+use tautline_proto::command;
 
 #[cfg(test)]
 mod tests;
@@ -38,22 +38,18 @@ pub(crate) struct Dish {
 impl Dish {
     /// Drops what is not wanted, and takes the first frame of the next message: its group.
     fn select(&mut self, pipes: &mut Pipes) -> Result<Arc<CString>, Error> {
-        while let Some(id) = self.incoming.select(pipes) {
-            let Some(pipe) = pipes.get(id) else { break };
+        loop {
             let mut name = [0; GROUP_MAX];
-            if let Some(head) = pipe.head()
-                && head.flags & frame::MORE != 0
-                && let Some(name) = name.get_mut(..head.len)
-            {
-                // Taken out, it lies in one piece.
-                self.incoming.recv(pipes, &mut Target::Buffer(name))?;
-                if let Some(group) = self.groups.get(&*name) {
-                    return Ok(group.clone());
-                }
+            let received = self.incoming.recv(pipes, &mut Target::Buffer(&mut name))?;
+            if !received.more {
+                // No RADIO sends a group alone.
+                continue;
+            }
+            if let Some(group) = name.get(..received.len).and_then(|name| self.groups.get(name)) {
+                return Ok(group.clone());
             }
             self.incoming.skip_message(pipes);
         }
-        Err(Error::Again)
     }
 
     fn take(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {

@@ -61,7 +61,7 @@ impl FanOut {
     pub(crate) fn wake_together(&mut self, pipes: &mut Pipes) {
         let Some(io) = &pipes.io else { return };
         let io = io.clone();
-        let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| !pipe.announces());
+        let inproc = |pipes: &mut Pipes, id| pipes.get(id).is_some_and(|pipe| pipe.is_inproc());
         if !without(Rule::Bells) && self.pipes.iter().filter(|&&id| inproc(pipes, id)).count() > 1 {
             let bells = self.bells.get_or_insert_with(|| Bells::new(io));
             for &id in &self.pipes {
@@ -81,7 +81,7 @@ impl FanOut {
             broadcast.leave(pipes, pipe);
             followed
         });
-        if within && followed == Some(true) && pipes.begin_promised(pipe, &self.parts) {
+        if within && followed && pipes.begin_promised(pipe, &self.parts) {
             self.matched.push(pipe);
         }
     }
@@ -97,7 +97,7 @@ impl FanOut {
 
     /// Whether the pipe is one of these.
     pub(crate) fn contains(&self, pipe: PipeId) -> bool {
-        self.pipes.contains(&pipe)
+        self.marks.get(pipe.0 as usize).is_some_and(|&mark| mark != GONE)
     }
 
     /// All pipes.
@@ -177,11 +177,10 @@ impl FanOut {
         let mut room = true;
         self.prepared = true;
         for &group in &self.matched_groups {
-            let has_room = pipes.with_broadcast(group, |broadcast, pipes| {
+            room &= pipes.with_broadcast(group, |broadcast, pipes| {
                 let followers = broadcast.prepare(pipes, true, patient);
                 followers & broadcast.others().iter().all(|&id| takes(pipes, id, patient))
             });
-            room &= has_room != Some(false);
         }
         room && self.matched.iter().all(|&id| takes(pipes, id, patient))
     }
@@ -223,9 +222,7 @@ impl FanOut {
                 let (others, parted) = broadcast.others().split_at(others);
                 send_copies(pipes, others, body);
                 for &id in parted {
-                    if pipes.begin_promised(id, b"")
-                        && let Some(pipe) = pipes.get(id)
-                    {
+                    if let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) {
                         pipe.send_or_drop(&mut Part::copied(body, false));
                     }
                 }
@@ -267,14 +264,13 @@ impl FanOut {
         let FanOut { matched_groups, matched, parts, prepared, .. } = self;
         parts.clear();
         matched_groups.retain(|&group| {
-            let followed = pipes.with_broadcast(group, |broadcast, pipes| {
+            pipes.with_broadcast(group, |broadcast, pipes| {
                 if !*prepared {
                     broadcast.prepare(pipes, false, true);
                 }
                 matched.extend_from_slice(broadcast.others());
                 broadcast.has_followers()
-            });
-            followed == Some(true)
+            })
         });
         let alone = matched.len() == 1;
         matched.retain(|&id| takes_or_misses(pipes, id, alone));
@@ -341,8 +337,7 @@ impl FanOut {
             // There is no memory for any of them.
             for id in self.matched.drain(..) {
                 if let Some(pipe) = pipes.get(id) {
-                    pipe.rollback();
-                    pipe.count_dropped();
+                    pipe.drop_message();
                 }
             }
             return;

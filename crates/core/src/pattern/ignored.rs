@@ -38,7 +38,7 @@ impl Ignored {
         self.count += 1;
         self.since.insert(id, self.count);
         self.by_name.insert((pipe.peer.routing_id.clone(), self.count), id);
-        if !pipe.announces() {
+        if pipe.is_inproc() {
             self.unannounced.push(id);
         }
     }

@@ -13,6 +13,7 @@ mod dealer;
 mod dgram;
 mod dish;
 mod fan_out;
+mod greeting;
 mod groups;
 mod hash;
 mod ignored;
@@ -79,7 +80,7 @@ pub(crate) trait Pattern: Send {
     fn ready(&mut self, _pipes: &mut Pipes, _pipe: PipeId, _reconnected: bool) {}
 
     /// The pipe may have something to read again after `recv` or `can_recv` found it empty. Of
-    /// inproc pipes only their beginning and their end are told (`Pipe::announces`). Ends all
+    /// inproc pipes only their beginning and their end are told (`Pipe::is_inproc`). Ends all
     /// routes.
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
 

@@ -3,7 +3,7 @@
 //! sent is received first. The messages of a CHANNEL, which several threads may use, have one part.
 
 use super::Pattern;
-use super::rotation::{FairQueue, READS, Rotation};
+use super::rotation::{FairQueue, Rotation};
 use crate::error::Error;
 use crate::pipe::{Part, PipeId, Pipes, Received, Route, Target};
 
@@ -30,9 +30,7 @@ impl Pair {
 impl Pattern for Pair {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         if let Some(peer) = self.peer {
-            // Its end may not have been read yet.
-            let _ = (0..READS).find(|_| !pipes.read_now(peer));
-            if pipes.get(peer).is_some_and(|pipe| !pipe.has_ended()) {
+            if !pipes.has_gone(peer) {
                 pipes.close(pipe);
                 return;
             }

@@ -80,7 +80,7 @@ impl Permits {
         topic: &[u8],
     ) -> Granted {
         // Both ends of inproc are one program.
-        let Some(pipe) = pipes.get(id).filter(|pipe| pipe.connection().is_some()) else {
+        let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.is_inproc()) else {
             return Granted::Whole;
         };
         let Some(peer) = pipe.peer.info() else { return Granted::Whole };
@@ -94,7 +94,7 @@ impl Permits {
             if !std::mem::replace(&mut permit.told, true) {
                 self.keeper.refused(peer, Act::Subscribe, topic);
             }
-            pipes.left().count_topic_refused();
+            pipes.left.count_topic_refused();
         }
         Granted::These(Vec::new())
     }

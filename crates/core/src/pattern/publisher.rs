@@ -8,13 +8,14 @@
 
 use super::Pattern;
 use super::fan_out::FanOut;
+use super::greeting::send_first;
 use super::notices::{Change, Notices, Origin};
 use super::permits::Permits;
 use super::polled::{Polled, is_read_to_the_end};
-use super::subscriptions::{self, PeerSubscriptions, Regrouped, Removed, Sole};
+use super::subscriptions::{PeerSubscriptions, Regrouped, Removed, Sole};
 use crate::error::{Error, NoMemory};
 use crate::message::Message;
-use crate::pipe::{Body, Else, Keeper, Part, PipeId, Pipes, Received, Route, Target};
+use crate::pipe::{Broadcast, Else, Keeper, Part, PipeId, Pipes, Received, Route, Target};
 use crate::sync::Arc;
 use kept::is_unknown;
 use tautline_io::errno;
@@ -89,7 +90,7 @@ impl Publisher {
         let mut taken = 0;
         let limit = pipes.options.receive_hwm;
         loop {
-            if pipes.is_closing(id) {
+            if !self.distribution.contains(id) {
                 return true;
             }
             let Some(pipe) = pipes.get(id) else { return true };
@@ -190,7 +191,7 @@ impl Publisher {
         }
         self.untidy |= !topics.is_tidy();
         let held = topics.held(id);
-        if subscribe && subscriptions::most(pipes, id).is_some_and(|limit| held > limit) {
+        if subscribe && pipes.most_subscriptions(id).is_some_and(|limit| held > limit) {
             return self.part_with(pipes, id, errno::ENOBUFS);
         }
         if tell && !self.hidden {
@@ -292,7 +293,8 @@ impl Publisher {
         *grouped = may_group(pipes);
         if *grouped {
             let mut changes = Vec::new();
-            subscriptions.regroup(|id| pipes.may_follow(id), |change| changes.push(change));
+            subscriptions
+                .regroup(|id| pipes.get(id).is_some_and(Broadcast::takes), |change| changes.push(change));
             for change in changes {
                 regrouped(distribution, pipes, change);
             }
@@ -412,7 +414,7 @@ fn may_group(pipes: &Pipes) -> bool {
 
 fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
     match change {
-        Regrouped::Joined(group, pipe) => pipes.join_broadcast(group, pipe),
+        Regrouped::Joined(group, pipe) => pipes.with_broadcast(group, |broadcast, _| broadcast.join(pipe)),
         Regrouped::Left(group, pipe) => distribution.leave(pipes, group, pipe),
     }
 }
@@ -452,10 +454,10 @@ impl Pattern for Publisher {
         let options = pipes.options.clone();
         let welcome = &options.xpub_welcome_msg;
         if let Some(pipe) = pipes.get(id) {
-            if !welcome.is_empty() && pipe.has_room(Else::Lose) {
-                pipe.send_or_drop(&mut Part { body: Body::Borrowed(welcome), more: false, patient: false });
+            if !welcome.is_empty() {
+                send_first(pipe, welcome);
             }
-            if !pipe.announces() {
+            if pipe.is_inproc() {
                 self.polled.watch(id);
             }
         }
@@ -467,7 +469,7 @@ impl Pattern for Publisher {
         if self.permits.is_some() {
             self.met_again(pipes, id);
         }
-        if pipes.get(id).is_some_and(|pipe| pipe.announces()) {
+        if pipes.get(id).is_some_and(|pipe| !pipe.is_inproc()) {
             pipes.looks.listen();
         }
     }
@@ -497,10 +499,8 @@ impl Pattern for Publisher {
             self.notices.forget(id);
         }
         self.leaving.push(id);
+        pipes.hold(id);
         self.tidy(pipes, Some(id));
-        if self.leaving.contains(&id) {
-            pipes.hold(id);
-        }
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {

@@ -8,7 +8,7 @@
 use super::Pattern;
 use super::fan_out::FanOut;
 use super::polled::{Polled, is_read_to_the_end};
-use super::subscriptions::{self, PeerSubscriptions};
+use super::subscriptions::PeerSubscriptions;
 use crate::error::{Error, NoMemory};
 use crate::message::{GROUP_MAX, Message};
 use crate::pipe::{Body, Part, PipeId, Pipes, Received, Route, Target};
@@ -55,10 +55,10 @@ impl Radio {
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let mut taken = 0;
         loop {
-            if pipes.is_closing(id) {
+            if !self.distribution.contains(id) {
                 return true;
             }
-            let limit = subscriptions::most(pipes, id);
+            let limit = pipes.most_subscriptions(id);
             let Some(pipe) = pipes.get(id) else { return true };
             if taken >= BATCH && !pipe.has_ended() {
                 return false;
@@ -141,7 +141,7 @@ impl Pattern for Radio {
         if let Some(pipe) = pipes.get(id) {
             if pipe.is_datagram() {
                 self.everything.push(id);
-            } else if !pipe.announces() {
+            } else if pipe.is_inproc() {
                 self.polled.watch(id);
             }
         }
@@ -160,10 +160,8 @@ impl Pattern for Radio {
         self.distribution.detach(id);
         self.groups.leave(id, false);
         self.leaving.push(id);
+        pipes.hold(id);
         self.tidy(pipes, Some(id));
-        if self.leaving.contains(&id) {
-            pipes.hold(id);
-        }
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {

@@ -124,7 +124,7 @@ impl Pattern for Rep {
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if self.state != State::Replying {
-            return Err(pipes.left().refuse_out_of_turn());
+            return Err(pipes.left.refuse_out_of_turn());
         }
         match self.reply_to.and_then(|id| pipes.get(id)) {
             Some(pipe) => pipe.send(part)?,
@@ -139,7 +139,7 @@ impl Pattern for Rep {
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if self.state == State::Replying {
-            return Err(pipes.left().refuse_out_of_turn());
+            return Err(pipes.left.refuse_out_of_turn());
         }
         if self.state != State::Receiving && !self.open_request(pipes)? {
             return Err(Error::Again);

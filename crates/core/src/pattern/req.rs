@@ -9,7 +9,7 @@
 //! `tautline_proto::ReplyForm`.)
 
 use super::Pattern;
-use super::dealer::probe;
+use super::greeting::probe;
 use super::hash::SeededHash;
 use super::rotation::{FairQueue, Rotation, discard, drop_part};
 use crate::error::{Error, NoMemory};
@@ -149,7 +149,7 @@ impl Pattern for Req {
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         if matches!(self.state, State::Waiting | State::Receiving) {
             if !pipes.options.req_relaxed {
-                return Err(pipes.left().refuse_out_of_turn());
+                return Err(pipes.left.refuse_out_of_turn());
             }
             if pipes.receiving {
                 self.incoming.skip_message(pipes);
@@ -168,7 +168,7 @@ impl Pattern for Req {
 
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error> {
         if matches!(self.state, State::Idle | State::Sending) {
-            return Err(pipes.left().refuse_out_of_turn());
+            return Err(pipes.left.refuse_out_of_turn());
         }
         if self.state == State::Waiting && !self.open_reply(pipes)? {
             return Err(Error::Again);

@@ -13,11 +13,6 @@ use tautline_proto::frame;
 #[cfg(test)]
 mod tests;
 
-/// A peer whose place another one wants is read this often, 64 KiB at a time, to see whether it has
-/// gone. That is 8 MiB, more than Linux keeps for one stream by default; a peer that sends faster
-/// than it is read must not hold up the socket.
-pub(super) const READS: usize = 128;
-
 /// Round robin over the pipes that can take a message.
 #[derive(Debug, Default)]
 pub(crate) struct Rotation {
@@ -272,16 +267,15 @@ impl FairQueue {
         }
     }
 
-    /// The current pipe was found empty.
-    fn pass_by(&mut self, announces: bool) {
-        if announces {
-            let pipe = self.active.swap_remove(self.current);
-            self.watch[pipe.0 as usize] = Watch::Idle;
-            if self.current >= self.active.len() {
-                self.current = 0;
-            }
-        } else {
-            self.advance();
+    /// The current pipe was found empty. `stays`: it must be looked at again.
+    fn pass_by(&mut self, stays: bool) {
+        if stays {
+            return self.advance();
+        }
+        let pipe = self.active.swap_remove(self.current);
+        self.watch[pipe.0 as usize] = Watch::Idle;
+        if self.current >= self.active.len() {
+            self.current = 0;
         }
     }
 
@@ -318,7 +312,7 @@ impl FairQueue {
         while untried > 0 {
             untried -= 1;
             let Some(pipe) = pipes.get(self.active[self.current]) else {
-                self.pass_by(true);
+                self.pass_by(false);
                 continue;
             };
             if let Some(received) = pipe.recv(target)? {
@@ -333,8 +327,8 @@ impl FairQueue {
                 }
                 return Ok(received);
             }
-            let announces = pipe.announces();
-            self.pass_by(announces);
+            let stays = pipe.is_inproc();
+            self.pass_by(stays);
         }
         Err(Error::Again)
     }
@@ -389,7 +383,7 @@ impl FairQueue {
             untried -= 1;
             let id = self.active[self.current];
             let Some(pipe) = pipes.get(id) else {
-                self.pass_by(true);
+                self.pass_by(false);
                 continue;
             };
             if pipe.can_recv() {
@@ -400,8 +394,8 @@ impl FairQueue {
                 }
                 return Some(id);
             }
-            let announces = pipe.announces();
-            self.pass_by(announces);
+            let stays = pipe.is_inproc();
+            self.pass_by(stays);
         }
         None
     }

@@ -9,9 +9,9 @@
 //! With ZMQ_ROUTER_RAW the peers are plain byte streams and an empty message closes one.
 
 use super::Pattern;
-use super::dealer::probe;
+use super::greeting::{greet, probe};
 use super::ignored::Ignored;
-use super::rotation::{FairQueue, READS, discard};
+use super::rotation::{FairQueue, discard};
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
 use crate::pipe::{Else, Part, Pipe, PipeId, Pipes, Received, Route, Target};
@@ -39,11 +39,7 @@ impl Router {
     /// Makes a pipe addressable by `routing_id`, if no other pipe has it, or loses it now.
     fn identify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         if let Some(holder) = self.ids.holder(&routing_id) {
-            // What it sent before this one came counts, and so does its end: they may not have been
-            // read yet.
-            let _ = (0..READS).find(|_| !pipes.read_now(holder));
-            let gone = pipes.get(holder).is_none_or(|pipe| pipe.has_ended());
-            if !gone && !pipes.options.router_handover {
+            if !pipes.has_gone(holder) && !pipes.options.router_handover {
                 self.ignore(pipes, id, routing_id);
                 return;
             }
@@ -53,7 +49,7 @@ impl Router {
         self.ids.insert(pipes, id, routing_id);
         let Some(pipe) = pipes.get(id) else { return };
         // One that we go to has yet to be reached: `ready` tells of it.
-        if notify & NOTIFY_CONNECT != 0 && pipe.announces() && pipe.peer.info().is_some() {
+        if notify & NOTIFY_CONNECT != 0 && !pipe.is_inproc() && pipe.peer.info().is_some() {
             let routing_id = pipe.peer.routing_id.clone();
             self.notices.push(pipe, &routing_id);
         }
@@ -71,37 +67,19 @@ impl Router {
     /// Takes the name of an addressable pipe for another one. What it has sent is received first.
     fn replace(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(routing_id) = self.forget(pipes, id) else { return };
-        // What lies behind the high-water mark, too.
-        if let Some(pipe) = pipes.get(id) {
-            pipe.set_receive_limit(0);
-        }
-        let _ = (0..READS).find(|_| !(self.keep(pipes, id, &routing_id) || pipes.read_now(id)));
-        let receive_hwm = pipes.options.receive_hwm;
-        let Some(pipe) = pipes.get(id) else { return };
-        pipe.set_receive_limit(receive_hwm);
-        if !pipe.has_ended() {
+        if pipes.drain(id, |pipe| self.notices.take(pipe, &routing_id)) {
+            self.notify_gone(pipes, id, &routing_id);
+            pipes.close(id);
+        } else {
             self.ignore(pipes, id, routing_id);
-            return;
         }
-        pipes.end(id);
-        self.keep(pipes, id, &routing_id);
-        self.notify_gone(pipes, id, &routing_id);
-        pipes.close(id);
-    }
-
-    /// Keeps the messages of a pipe that are there. Whether there are more by then.
-    fn keep(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) -> bool {
-        let Some(pipe) = pipes.get(id) else { return false };
-        // Of a peer that goes on sending, only what is there now.
-        let whole = if pipe.has_ended() { u64::MAX } else { pipe.unread() };
-        (0..whole).all(|_| self.notices.take(pipe, routing_id)) && pipe.can_recv()
     }
 
     /// ZMQ_ROUTER_NOTIFY: this pipe had `routing_id`.
     fn notify_gone(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) {
         if pipes.options.router_notify & NOTIFY_DISCONNECT != 0
             && let Some(pipe) = pipes.get(id)
-            && pipe.announces()
+            && !pipe.is_inproc()
             && pipe.has_ended()
             && pipe.peer.info().is_some()
         {
@@ -203,7 +181,7 @@ impl Router {
 
 impl Pattern for Router {
     fn attach(&mut self, pipes: &mut Pipes, id: PipeId) {
-        pipes.greet(id);
+        greet(pipes, id);
         probe(pipes, id);
         let raw = pipes.options.router_raw;
         let Some(pipe) = pipes.get(id) else { return };
@@ -225,7 +203,7 @@ impl Pattern for Router {
                 _ => self.ids.make(),
             };
             self.identify(pipes, id, routing_id);
-        } else if notify != 0 && pipe.announces() && !self.ignored.contains(id) {
+        } else if notify != 0 && !pipe.is_inproc() && !self.ignored.contains(id) {
             let routing_id = pipe.peer.routing_id.clone();
             // The pipe has outlived its connection, the peer keeps its name.
             if reconnected && notify & NOTIFY_DISCONNECT != 0 {
@@ -289,9 +267,7 @@ impl Pattern for Router {
             self.discard_ignored(pipes);
             return Err(Error::Again);
         };
-        let received = pipes.introduce(id, target)?.ok_or(Error::Again)?;
-        pipes.names.heard(id);
-        pipes.receiving = true;
+        let received = pipes.introduce(id, target)?;
         Ok((received, self.next_from(pipes)))
     }
 
@@ -326,7 +302,7 @@ impl Pattern for Router {
 #[cold]
 fn count_dropped(pipes: &mut Pipes, id: Option<PipeId>, name: &[u8]) {
     match id.and_then(|id| pipes.get(id)).filter(|pipe| !pipe.has_ended()) {
-        Some(pipe) => pipe.count_dropped(),
-        None => pipes.left().count_unroutable(name),
+        Some(pipe) => pipe.drop_message(),
+        None => pipes.left.count_unroutable(name),
     }
 }

@@ -49,11 +49,7 @@ impl RoutingIds {
     /// The pipe of this routing id, to which a message goes.
     #[inline]
     pub(crate) fn find(&self, pipes: &mut Pipes, routing_id: &[u8]) -> Option<PipeId> {
-        pipes.find_expected(routing_id).or_else(|| {
-            let pipe = self.holder(routing_id)?;
-            pipes.names.addressed(pipe);
-            Some(pipe)
-        })
+        pipes.find(routing_id, || self.holder(routing_id))
     }
 
     /// The pipe of this routing id, looked up without remembering it.
@@ -126,7 +122,7 @@ impl Notices {
         }
         kept.unwrap_or_else(|_| {
             pipe.skip_message();
-            pipe.count_dropped();
+            pipe.drop_message();
             pipe.can_recv()
         })
     }

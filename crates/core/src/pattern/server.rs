@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use super::Pattern;
+use super::greeting::greet;
 use super::hash::SeededHash;
 use super::rotation::FairQueue;
 use crate::error::Error;
@@ -77,7 +78,7 @@ impl Server {
 
 impl Pattern for Server {
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
-        pipes.greet(pipe);
+        greet(pipes, pipe);
         let routing_id = self.make();
         self.pipes.insert(routing_id, pipe);
         let number = pipe.0 as usize;

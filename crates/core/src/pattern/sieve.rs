@@ -92,7 +92,7 @@ impl Sieve for Kept {
 
     fn may(&self, pipe: &Pipe) -> May {
         // Both ends of inproc are one program.
-        let peer = pipe.connection().and_then(|_| pipe.peer.info());
+        let peer = pipe.peer.info().filter(|_| !pipe.is_inproc());
         May {
             topics: peer.and_then(|peer| peer.topics.clone()),
             peer: peer.filter(|_| self.keeper.asks()).cloned(),
@@ -110,7 +110,7 @@ impl Sieve for Kept {
     }
 
     fn tell(&mut self, pipes: &mut Pipes, id: PipeId, topic: &[u8]) {
-        pipes.left().count_topic_refused();
+        pipes.left.count_topic_refused();
         if let Some(peer) = pipes.get(id).and_then(|pipe| pipe.peer.info())
             && !self.told.contains(&id)
         {

@@ -10,6 +10,7 @@ use super::rotation::FairQueue;
 use super::routing::{Notices, RoutingIds};
 use crate::error::Error;
 use crate::pipe::{Else, Part, PipeId, Pipes, Received, Route, Target};
+use crate::sync::Arc;
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +59,7 @@ impl Pattern for Stream {
             self.ids.insert(pipes, id, made.clone());
             // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID
             // tells it.
-            pipes.options_mut().routing_id = made;
+            Arc::make_mut(&mut pipes.options).routing_id = made;
         } else {
             self.ids.insert(pipes, id, chosen);
         }
@@ -135,9 +136,7 @@ impl Pattern for Stream {
             return Ok((received, Route::ASK));
         }
         let id = self.incoming.select(pipes).ok_or(Error::Again)?;
-        let received = pipes.introduce(id, target)?.ok_or(Error::Again)?;
-        pipes.names.heard(id);
-        pipes.receiving = true;
+        let received = pipes.introduce(id, target)?;
         Ok((received, Route::ASK))
     }
 

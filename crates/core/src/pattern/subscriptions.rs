@@ -8,7 +8,7 @@
 use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
 use crate::error::NoMemory;
-use crate::pipe::{PipeId, Pipes};
+use crate::pipe::PipeId;
 use few::Few;
 use order::Order;
 use std::collections::BTreeSet;
@@ -110,17 +110,6 @@ pub(crate) enum Removed {
     Remains,
     /// No pipe has the topic any more.
     Last,
-}
-
-/// What the subscriptions of the peer of a pipe may take, in bytes: what the program says now, or
-/// what the policy has said of the endpoint, if that is less. `None` is any.
-pub(crate) fn most(pipes: &mut Pipes, id: PipeId) -> Option<u64> {
-    let own = pipes.options.max_subscriptions;
-    let connection = pipes.get(id).and_then(|pipe| pipe.connection());
-    match (own, connection.and_then(|connection| connection.options.by_policy.most_subscriptions)) {
-        (Some(own), Some(limit)) => Some(own.min(limit)),
-        (own, limit) => own.or(limit),
-    }
 }
 
 impl PeerSubscriptions {

@@ -14,7 +14,7 @@
 //! Messages with a large part do not go through the log but by reference through the queues
 //! ([`Broadcast::part_ways`]).
 
-use super::{PipeId, Pipes};
+use super::{Pipe, PipeId, Pipes};
 use crate::conn::chore::Hint;
 use crate::conn::{Connection, Flushed, Herd};
 use crate::queue::{LONGEST_IN_LOG, Log, Progress};
@@ -99,7 +99,12 @@ impl Broadcast {
         }
     }
 
-    /// Adds a member. `Pipes::may_follow` is true of it.
+    /// Whether a pipe may be a member: it is a connection with a queue, and could follow a log.
+    pub(crate) fn takes(pipe: &mut Pipe) -> bool {
+        pipe.outgoing.may_follow(&pipe.link)
+    }
+
+    /// Adds a member, from the next message on.
     pub(crate) fn join(&mut self, pipe: PipeId) {
         self.others.push(pipe);
         self.look_in = 0;

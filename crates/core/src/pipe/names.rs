@@ -151,7 +151,7 @@ impl Names {
     }
 
     /// This pipe is addressed now: the next time it is expected after the same one as now.
-    pub(crate) fn addressed(&mut self, pipe: PipeId) {
+    pub(super) fn addressed(&mut self, pipe: PipeId) {
         if let Some(place) = self.places.get_mut(self.last.0 as usize) {
             place.next = pipe;
         }
@@ -160,7 +160,7 @@ impl Names {
 
     /// Something came from this pipe, which has a name: the next message is likely to go there.
     #[inline]
-    pub(crate) fn heard(&mut self, pipe: PipeId) {
+    pub(super) fn heard(&mut self, pipe: PipeId) {
         self.last = pipe;
     }
 

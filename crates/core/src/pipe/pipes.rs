@@ -8,17 +8,17 @@ use super::errands::Left;
 use super::looks::Looks;
 use super::names::{self, Key, Names};
 use super::slots::Slots;
-use super::{Else, Part, Pipe, PipeId, Received, Target, Traffic};
+use super::{Else, Pipe, PipeId, Received, Target, Traffic};
 use crate::ablation::{Rule, without};
 use crate::conn::IoSide;
 use crate::conn::inproc::InprocEnd;
-use crate::error::NoMemory;
+use crate::error::{Error, NoMemory};
 use crate::message::Message;
 use crate::options::Options;
 use crate::queue::Head;
 use crate::sync::{Arc, lock};
 use crate::timing::crowd;
-use std::ops::{ControlFlow, Deref, DerefMut};
+use std::ops::{Deref, DerefMut};
 use tautline_io::net::Stream;
 
 pub(crate) use socket::SocketPipes;
@@ -54,7 +54,8 @@ pub(crate) struct Pipes {
     held: Vec<PipeId>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
-    pub(super) left: Arc<Left>,
+    /// What the pipes count together, and what they have left to be done.
+    pub(crate) left: Arc<Left>,
     /// How many are inproc, and how many are not.
     inproc: usize,
     wires: usize,
@@ -97,12 +98,17 @@ impl Pipes {
         self.slots.get(id)
     }
 
-    /// The pipe of this name, if it is the expected one. Those likely to be addressed after it are
-    /// brought into the cache, as far as a message will touch them. (One to one of thousands of
-    /// pipes costs little more than the time that memory takes.)
+    /// The pipe of this name: the expected one, or else the one that `table` knows, which is
+    /// expected from now on. Those likely to be addressed after it are brought into the cache, as
+    /// far as a message will touch them. (One to one of thousands of pipes costs little more than
+    /// the time that memory takes.)
     #[inline]
-    pub(crate) fn find_expected(&mut self, name: &[u8]) -> Option<PipeId> {
-        self.find_by_key(Key::of(name), name)
+    pub(crate) fn find(&mut self, name: &[u8], table: impl FnOnce() -> Option<PipeId>) -> Option<PipeId> {
+        self.find_by_key(Key::of(name), name).or_else(|| {
+            let pipe = table()?;
+            self.names.addressed(pipe);
+            Some(pipe)
+        })
     }
 
     /// The pipe of the name with this key, if it was found twice in a row and certainly has room.
@@ -143,18 +149,18 @@ impl Pipes {
         Some(found.pipe)
     }
 
-    /// Delivers the name of this pipe's peer as a first part, with the properties of the peer, if
-    /// the pipe is there.
-    #[inline]
-    pub(crate) fn introduce(
-        &self,
-        id: PipeId,
-        target: &mut Target<'_>,
-    ) -> Result<Option<Received>, NoMemory> {
-        let Some(Some(pipe)) = self.slots.place(id) else { return Ok(None) };
+    /// Begins to receive a message of this pipe: delivers the name of the peer as a first part,
+    /// with the properties of the peer. The next message is likely to go there. Again: the pipe is
+    /// not there.
+    #[inline(always)]
+    pub(crate) fn introduce(&mut self, id: PipeId, target: &mut Target<'_>) -> Result<Received, Error> {
+        let Some(Some(pipe)) = self.slots.place(id) else { return Err(Error::Again) };
         let mut room = [0; names::WHOLE];
         let name = self.names.get(id, &mut room).unwrap_or(&pipe.peer.routing_id);
-        pipe.peer.introduce(name, target).map(Some)
+        let received = pipe.peer.introduce(name, target)?;
+        self.names.heard(id);
+        self.receiving = true;
+        Ok(received)
     }
 
     /// Receives the next frame of a pipe whatever it is: a message part or a SUBSCRIBE or CANCEL
@@ -163,11 +169,6 @@ impl Pipes {
     pub(crate) fn recv_any(&mut self, id: PipeId, message: &mut Message) -> Result<Option<Head>, NoMemory> {
         self.heard = true;
         self.get(id).map_or(Ok(None), |pipe| pipe.recv_any(message))
-    }
-
-    /// The socket's options, to change one.
-    pub(crate) fn options_mut(&mut self) -> &mut Options {
-        Arc::make_mut(&mut self.options)
     }
 
     /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its
@@ -185,76 +186,30 @@ impl Pipes {
         self.close(id);
     }
 
-    /// ZMQ_HELLO_MSG for a peer that we connect to over inproc, before anything else. A bound
-    /// socket greets when it is found (`Offer::greet`), and other connections do so by themselves,
-    /// at the start of each session.
-    pub(crate) fn greet(&mut self, id: PipeId) {
-        let hello = self.options.hello();
-        if hello.is_empty() {
-            return;
-        }
-        if let Some(pipe) = self.slots.get(id)
-            && pipe.peer.connected_here
-            && pipe.inproc_end().is_some()
-            && pipe.has_room(Else::Lose)
-        {
-            pipe.send_or_drop(&mut Part::copied(hello, false));
-        }
-    }
-
     /// No other pipe gets the name of this one, which is about to be taken out, before it is
     /// released.
     pub(crate) fn hold(&mut self, id: PipeId) {
         self.held.push(id);
     }
 
-    /// Another pipe may get this name. It may not have been held.
+    /// Another pipe may get this name.
     pub(crate) fn release(&mut self, id: PipeId) {
-        let before = self.held.len();
-        self.held.retain(|&other| other != id);
-        if self.held.len() < before && self.slots.place(id).is_some_and(Option::is_none) {
-            self.vacant.push(id.0);
-        }
-    }
-
-    /// The peer is gone. What was received stays readable, and behind it comes ZMQ_DISCONNECT_MSG,
-    /// unless this socket has connected to the peer.
-    pub(crate) fn end(&mut self, id: PipeId) {
-        let Some(pipe) = self.slots.get(id) else { return };
-        if pipe.outgoing.ended {
-            return;
-        }
-        pipe.end();
-        let farewell = self.options.farewell();
-        if !farewell.is_empty() && !pipe.peer.connected_here {
-            pipe.note(farewell);
-        }
-    }
-
-    /// Reads once what the peer of this pipe has sent by now, also if it was not announced yet. A
-    /// pipe whose peer is found to have gone ends. Returns whether anything came.
-    pub(crate) fn read_now(&mut self, id: PipeId) -> bool {
-        let Some(pipe) = self.get(id).filter(|pipe| !pipe.outgoing.ended) else { return false };
-        let Some(connection) = pipe.connection().cloned() else { return false };
-        match connection.read_now() {
-            ControlFlow::Continue(came) => came,
-            ControlFlow::Break(()) => {
-                // A peer that this socket has connected to may come back.
-                if !pipe.peer.connected_here {
-                    self.end(id);
-                }
-                true
+        if let Some(index) = self.held.iter().position(|&other| other == id) {
+            self.held.swap_remove(index);
+            if self.slots.place(id).is_some_and(Option::is_none) {
+                self.vacant.push(id.0);
             }
         }
     }
 
-    /// What the pipes count together.
-    pub(crate) fn left(&self) -> &Arc<Left> {
-        &self.left
-    }
-
-    /// Whether the pattern wants to end this pipe.
-    pub(crate) fn is_closing(&self, id: PipeId) -> bool {
-        self.closing.contains(&id)
+    /// What the subscriptions of a pipe's peer may take, in bytes: what the program says now, or
+    /// what the policy has said of the endpoint, if that is less. `None` is any.
+    pub(crate) fn most_subscriptions(&mut self, id: PipeId) -> Option<u64> {
+        let own = self.options.max_subscriptions;
+        let connection = self.get(id).and_then(|pipe| pipe.connection());
+        match (own, connection.and_then(|connection| connection.options.by_policy.most_subscriptions)) {
+            (Some(own), Some(limit)) => Some(own.min(limit)),
+            (own, limit) => own.or(limit),
+        }
     }
 }

@@ -66,7 +66,7 @@ impl Pipe {
     /// that counts as dropped.
     pub(crate) fn note(&mut self, body: &[u8]) {
         if !self.incoming.note(body) {
-            self.count_dropped();
+            self.outgoing.count_dropped();
         }
     }
 

@@ -39,7 +39,7 @@ impl Context {
         pipes.io = site.clone().map(|site| site as _);
         if let Some(watch) = &watch {
             watch.options(&pipes.options, 0);
-            watch.counts(pipes.left());
+            watch.counts(&pipes.left);
         }
         Ok(Socket {
             inbox,

@@ -9,7 +9,7 @@ use crate::pipe::{PipeId, Pipes};
 /// Whether a peer has not shaken hands as far as the owner knows. (What comes over inproc is the
 /// program's own.)
 pub(super) fn is_unknown(pipes: &mut Pipes, id: PipeId) -> bool {
-    pipes.get(id).is_some_and(|pipe| pipe.connection().is_some() && pipe.peer.info().is_none())
+    pipes.get(id).is_some_and(|pipe| !pipe.is_inproc() && pipe.peer.info().is_none())
 }
 
 impl Publisher {
@@ -54,7 +54,7 @@ impl Publisher {
     fn apply_one(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
         let manual = pipes.options.xpub_manual;
         let topics = if manual { &self.requested } else { &self.subscriptions };
-        if !pipes.is_closing(id) && (subscribe || topics.has(topic, id)) {
+        if self.distribution.contains(id) && (subscribe || topics.has(topic, id)) {
             self.apply(pipes, id, frame, subscribe, topic);
         }
     }

@@ -27,6 +27,11 @@ impl SocketPipes {
         SocketPipes(Pipes::new(options))
     }
 
+    /// The socket's options, to change one.
+    pub(crate) fn options_mut(&mut self) -> &mut Options {
+        Arc::make_mut(&mut self.options)
+    }
+
     /// From now on each part takes the long way, where the owner can look at it, or not any more:
     /// `Looks::listens` and `has_closing` are always true then.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
@@ -89,6 +94,11 @@ impl SocketPipes {
             past.lost += pipe.outgoing.queued();
         }
         Some(pipe)
+    }
+
+    /// The peer of this pipe is gone.
+    pub(crate) fn end(&mut self, id: PipeId) {
+        self.0.end(id);
     }
 
     /// The names of all pipes, apart from the pipes.
@@ -229,6 +239,11 @@ impl SocketPipes {
     /// Whether a message was refused only because it was one too many in a burst. Tells it once.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
         self.slots.all_mut().iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
+    }
+
+    /// Whether the pattern wants to end this pipe.
+    pub(crate) fn is_closing(&self, id: PipeId) -> bool {
+        self.closing.contains(&id)
     }
 
     /// Whether the pattern wants to end some pipes, or parts are looked at.

@@ -191,9 +191,9 @@ fn a_name_means_the_peer_that_has_it() {
         send(&mut router, &[name.as_bytes(), b"e"]);
         assert_eq!(parts(&mut first), ["e"], "it is still there");
         drop(first);
-        let before = router.pipes.left().unroutable();
+        let before = router.pipes.left.unroutable();
         send(&mut router, &[name.as_bytes(), b"f"]);
-        assert_eq!(router.pipes.left().unroutable(), before + 1, "nobody has it");
+        assert_eq!(router.pipes.left.unroutable(), before + 1, "nobody has it");
     }
 }
 
@@ -330,9 +330,9 @@ fn what_a_router_has_begun_is_dropped_with_its_peer() {
     router.send(b"gone", Flags::MORE).unwrap();
     drop(dealer);
     send(&mut router, &[b"lost"]);
-    assert_eq!(router.pipes.left().unroutable(), 0, "it had somewhere to go when it was begun");
+    assert_eq!(router.pipes.left.unroutable(), 0, "it had somewhere to go when it was begun");
     send(&mut router, &[b"gone", b"lost"]);
-    assert_eq!(router.pipes.left().unroutable(), 1, "an address again, and nobody's");
+    assert_eq!(router.pipes.left.unroutable(), 1, "an address again, and nobody's");
 }
 
 #[test]
