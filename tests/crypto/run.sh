@@ -12,8 +12,9 @@ cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 passed=0 failed=0 skipped=0
 arm=aarch64-unknown-linux-gnu
-# One place for all of it.
-export CARGO_TARGET_DIR=$target/crypto CARGO_PROFILE_TEST_DEBUG=0
+# One place for all of it. The ciphers are quick enough for an emulator, and what the other tests of the crate need is not built for long.
+export CARGO_TARGET_DIR=$target/crypto CARGO_PROFILE_TEST_OPT_LEVEL=2 CARGO_PROFILE_TEST_DEBUG=0
+profile=(--config 'profile.test.package."*".opt-level=0' --config 'profile.test.package.dryoc.opt-level=2')
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 
 skip() {
@@ -23,7 +24,7 @@ skip() {
 
 # program OPTION...: builds the tests of crate proto, and leaves their path in $program.
 program() {
-    program=$(cargo test -p tautline-proto --lib --no-run --message-format=json-render-diagnostics "$@" |
+    program=$(cargo "${profile[@]}" test -p tautline-proto --lib --no-run --message-format=json-render-diagnostics "$@" |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
     [[ -n $program ]]
 }

@@ -131,7 +131,7 @@ fn attach_and_detach(socket_type: SocketType) {
                     bed.detach(id);
                 }
             }
-            assert!(bed.pipes.ids().next().is_none());
+            assert!(bed.pipes.all().is_empty());
             let _ = bed.can_send();
             let _ = bed.can_recv();
         }

@@ -81,7 +81,7 @@ impl Socket {
     /// It was taken out.
     pub(super) fn show_removed(&self, id: PipeId) {
         if let Some(watch) = &self.watch {
-            watch.removed(id, self.pipes.lost());
+            watch.removed(id, self.pipes.losses().1);
         }
     }
 }

@@ -11,6 +11,7 @@ pub(super) const NUMBERS: usize = 14;
 impl Socket {
     pub(super) fn statistics(&mut self) -> [u64; NUMBERS] {
         let traffic = self.pipes.traffic();
+        let (dropped, lost) = self.pipes.losses();
         let (peers, queued_out, queued_in) = self.pipes.depths();
         let (failed_handshakes, failed_connects) = self.site.as_ref().map_or((0, 0), |site| {
             (site.failed_handshakes.load(Relaxed), site.failed_connects.load(Relaxed))
@@ -20,9 +21,9 @@ impl Socket {
             traffic.bytes_out,
             traffic.messages_in,
             traffic.bytes_in,
-            self.pipes.dropped(),
+            dropped,
             self.pipes.left.unroutable(),
-            self.pipes.lost(),
+            lost,
             queued_out,
             queued_in,
             peers,

@@ -103,7 +103,8 @@ impl SocketPipes {
 
     /// The names of all pipes, apart from the pipes.
     pub(crate) fn all(&self) -> Vec<PipeId> {
-        self.ids().collect()
+        let slots = self.slots.all().iter().enumerate();
+        slots.filter(|(_, slot)| slot.is_some()).map(|(index, _)| PipeId(index as u32)).collect()
     }
 
     /// Everything that has gone through the pipes, these and former ones.
@@ -113,15 +114,10 @@ impl SocketPipes {
         all
     }
 
-    /// Messages dropped for want of room.
-    pub(crate) fn dropped(&self) -> u64 {
+    /// Messages dropped for want of room, and messages lost with their connections.
+    pub(crate) fn losses(&self) -> (u64, u64) {
         let now: u64 = self.slots.all().iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
-        now + self.past.as_ref().map_or(0, |past| past.dropped)
-    }
-
-    /// Messages lost with their connections.
-    pub(crate) fn lost(&self) -> u64 {
-        self.past.as_ref().map_or(0, |past| past.lost)
+        self.past.as_ref().map_or((now, 0), |past| (now + past.dropped, past.lost))
     }
 
     /// A number that changes with each message that comes, where there are few pipes.
@@ -267,15 +263,5 @@ impl SocketPipes {
             self.closing.push(NONE);
         }
         closing
-    }
-
-    /// The names of all pipes.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PipeId> + '_ {
-        self.slots
-            .all()
-            .iter()
-            .enumerate()
-            .filter(|(_, slot)| slot.is_some())
-            .map(|(index, _)| PipeId(index as u32))
     }
 }
