@@ -39,6 +39,14 @@ if command -v script >/dev/null; then
         "$work/shown" >/dev/null </dev/null
     holds 'a terminal: one line, with the last one of the log' $'): the last line\e[?7h\r\e[K'
     holds 'a terminal: it is cleared' $'\r\e[Kterminal: done ('
+    : >"$work/shown"
+    mkdir "$work/beside"
+    echo 'another one' >"$work/beside/1"
+    env -u CI TERM=xterm PROGRESS_BESIDE="$work/beside" script -qfec \
+        "'$progress' terminal '$work/log' timeout 60 bash '$work/until-shown' '$work/shown'" "$work/shown" >/dev/null </dev/null
+    holds 'a terminal: beside another one' 'another one | terminal, since '
+    ls "$work/beside" >"$work/shown"
+    holds 'a terminal: beside another one, whose line stays' 1
 else
     skipped=$((skipped + 1))
     echo 'skipped terminal: needs script, of bsdutils'
