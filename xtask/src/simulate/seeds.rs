@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::Wanted;
 
-/// How long one seed may take.
+/// How long one seed may take. On a machine that has much else to do it may take longer, as long as
+/// it runs at all, and for less than half of this.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
-/// How many times as long, if the machine has so much else to do that it hardly runs.
-const BUSY: u32 = 10;
 
 /// What begins the words of one that takes longer.
 const TOO_LONG: &str = "it takes more than";
@@ -127,14 +126,17 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
     let (child, is_late) = (&child, &is_late);
     let (output, status) = std::thread::scope(|scope| {
         scope.spawn(move || {
-            for _ in 0..BUSY {
+            let mut before = 0.0;
+            loop {
                 if is_over.recv_timeout(limit) != Err(mpsc::RecvTimeoutError::Timeout) {
                     return;
                 }
                 let id = child.lock().unwrap_or_else(PoisonError::into_inner).id();
-                if 2.0 * seconds(&format!("/proc/{id}/stat"), OWN_TIMES) >= limit.as_secs_f64() {
+                let used = seconds(&format!("/proc/{id}/stat"), OWN_TIMES);
+                if used == before || 2.0 * used >= limit.as_secs_f64() {
                     break;
                 }
+                before = used;
             }
             is_late.store(true, SeqCst);
             let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
