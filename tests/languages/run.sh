@@ -14,8 +14,6 @@ unset LD_LIBRARY_PATH
 export PREFIX=$prefix TAUTLINE=$root
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1 GOTOOLCHAIN=local npm_config_update_notifier=false
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
-# The library is installed; what is built are programs, and bindings.
-. "$root/tests/quick.sh"
 # Go's build cache is blind to what pkg-config says: with the user's, a program would be linked from wherever the library
 # lay when this package was last built.
 export GOCACHE=$work/go-build
