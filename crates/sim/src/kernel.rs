@@ -42,6 +42,8 @@ pub(crate) struct Kernel {
     /// Files with contents, by their paths.
     files: BTreeMap<Vec<u8>, Id>,
     folders: BTreeSet<Vec<u8>>,
+    /// Memory of descriptors that is mapped: its address and length.
+    pub(crate) mapped: BTreeMap<usize, usize>,
     next_port: u16,
     /// Datagrams on their way.
     flights: BTreeMap<Id, socket::Flight>,
@@ -121,6 +123,7 @@ impl Kernel {
             next_inode: 1000,
             files: BTreeMap::new(),
             folders: BTreeSet::from([b"/sim/run".to_vec()]),
+            mapped: BTreeMap::new(),
             next_port: 40_000,
             flights: BTreeMap::new(),
             due: BinaryHeap::new(),

@@ -9,6 +9,7 @@
 //!   kernel     descriptors, sockets, epoll sets, timers
 //!   faults     what may go wrong, and how often
 //!   stores     stores that others see late
+//!   memory     what is allocated, and what of it is lost
 //!   rng        numbers from the seed        raw   the real system calls
 //! ```
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -19,6 +20,8 @@
 mod entry;
 mod faults;
 mod kernel;
+#[cfg(simulated)]
+mod memory;
 mod raw;
 mod rng;
 #[cfg(simulated)]

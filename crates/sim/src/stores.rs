@@ -7,10 +7,9 @@
 //! that it is for is freed; all that is kept, in calls that wait or wake (what is below a `Mutex`
 //! that several threads want, or a `Condvar`), and in the heavy barrier.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use crate::world::{self, Tid};
 
@@ -52,7 +51,7 @@ fn own() -> Option<&'static mut Option<Store>> {
 impl Store {
     fn run(self) {
         COUNT.fetch_sub(1, SeqCst);
-        // SAFETY: an atomic of this many bytes, which is not freed before (see `Allocator`).
+        // SAFETY: an atomic of this many bytes, which is not freed before (see `about_to_free`).
         unsafe {
             match self.bytes {
                 1 => (*self.to.cast::<AtomicU8>()).store(self.bits as u8, SeqCst),
@@ -124,21 +123,8 @@ pub(crate) fn flush_all() {
     }
 }
 
-/// The system's, which does what is kept for memory before that is freed.
-struct Allocator;
-
-/// Bytes that are allocated.
-static HELD: AtomicI64 = AtomicI64::new(0);
-
-/// Bytes that are allocated, of the simulator itself, too.
-pub(crate) fn held() -> i64 {
-    HELD.load(SeqCst)
-}
-
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
-fn about_to_free(start: *mut u8, length: usize) {
+/// Memory is about to be freed: does what is kept for it.
+pub(crate) fn about_to_free(start: *mut u8, length: usize) {
     if COUNT.load(SeqCst) == 0 || world::me().is_none() {
         return;
     }
@@ -149,34 +135,5 @@ fn about_to_free(start: *mut u8, length: usize) {
         {
             store.run();
         }
-    }
-}
-
-// SAFETY: the system's allocator, called with the same arguments.
-unsafe impl GlobalAlloc for Allocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as i64, SeqCst);
-        // SAFETY: the caller's word, here and below.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size() as i64, SeqCst);
-        // SAFETY: as above.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        about_to_free(at, layout.size());
-        HELD.fetch_sub(layout.size() as i64, SeqCst);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        about_to_free(at, layout.size());
-        HELD.fetch_add(size as i64 - layout.size() as i64, SeqCst);
-        // SAFETY: as above.
-        unsafe { System.realloc(at, layout, size) }
     }
 }

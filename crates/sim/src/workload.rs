@@ -10,6 +10,7 @@ use tautline_core::{Context, Error};
 use tautline_mem::sync::simulated::{Simulator, set_simulator};
 
 use crate::faults::Faults;
+use crate::memory;
 use crate::raw;
 use crate::rng::Rng;
 use crate::stores;
@@ -45,10 +46,27 @@ use traffic::{Kind, Ledger};
 
 /// Runs the simulation that the arguments name.
 pub fn main() {
+    let name = play();
+    // All that the program had is gone.
+    let here = 0_usize;
+    if let Some((false, threads)) = world::with(|world| (world.has_killed(), world.stacks())) {
+        let lost = memory::lost(&raw const here as usize, &threads);
+        assert!(lost.is_empty(), "memory is lost: {lost:?}");
+    }
+    let text = world::with(|world| format!("passed {name}: {}\n", world.summary())).unwrap_or_default();
+    raw::write_all(1, text.as_bytes());
+    #[cfg(covered)]
+    write_coverage();
+    raw::exit(world::PASSED)
+}
+
+/// The name of the program, which has run.
+#[inline(never)]
+fn play() -> &'static str {
     let mut arguments = std::env::args().skip(1);
     let Some(seed) = arguments.next().and_then(|seed| seed.parse::<u64>().ok()) else {
         eprintln!(
-            "usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm] [--late] [--delays] [--most MESSAGES] [--without FAULT]..."
+            "usage: tautline-sim SEED [--trace] [--only WORKLOAD] [--calm] [--late] [--delays] [--most MESSAGES] [--without FAULT]... [--block NUMBER]"
         );
         std::process::exit(2);
     };
@@ -75,8 +93,11 @@ pub fn main() {
             *patterns::ALL.iter().find(|(known, _)| known == name).expect("a workload of this name")
         }
     };
-    let most = rest.iter().rposition(|word| word == "--most").and_then(|at| rest.get(at + 1)?.parse().ok());
-    traffic::MOST.store(most.unwrap_or(u64::MAX), SeqCst);
+    let number = |word: &str| {
+        let at = rest.iter().rposition(|other| other == word)?;
+        rest.get(at + 1)?.parse::<u64>().ok()
+    };
+    traffic::MOST.store(number("--most").unwrap_or(u64::MAX), SeqCst);
     keep_addresses();
     set_simulator(Simulator {
         point: world::point,
@@ -101,15 +122,12 @@ pub fn main() {
         trace: has("--trace"),
         limit: 86_400_000_000_000,
     });
+    memory::begin(number("--block").unwrap_or(0));
     let mut stage = Stage::draw(&mut rng, lossy);
     peer::say(|| format!("{name}, lossy {lossy}, {stage:?}"));
     program(&mut stage, &mut rng);
     stage.end();
-    let text = world::with(|world| format!("passed {name}: {}\n", world.summary())).unwrap_or_default();
-    raw::write_all(1, text.as_bytes());
-    #[cfg(covered)]
-    write_coverage();
-    raw::exit(world::PASSED)
+    name
 }
 
 /// Writes which lines were run to where the environment says.
@@ -255,6 +273,10 @@ impl Stage {
         std::thread::sleep(std::time::Duration::from_secs(20));
         let left = world::with(|world| world.kernel.open_descriptors()).unwrap_or_default();
         assert!(left.is_empty(), "descriptors are left: {left:?}");
+        if let Some((false, mapped)) = world::with(|world| (world.has_killed(), world.kernel.mapped.clone()))
+        {
+            assert!(mapped.is_empty(), "memory is left mapped: {mapped:x?}");
+        }
     }
 }
 

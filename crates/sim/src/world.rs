@@ -25,8 +25,9 @@ mod telling;
 
 use delays::Delays;
 pub(crate) use delays::linger;
+pub(crate) use telling::calls;
 
-pub(crate) use processes::{Process, begin_process, kill};
+pub(crate) use processes::{Process, begin_process, end_if_killed, kill};
 
 /// Number of a simulated thread; 0 is a thread outside.
 pub(crate) type Tid = u32;
@@ -46,6 +47,8 @@ static PROGRESS: AtomicU64 = AtomicU64::new(0);
 /// All points, and how many there were when a program last got on.
 static POINTS: AtomicU64 = AtomicU64::new(0);
 static POINTS_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// Whether the simulated system is at work.
+static IS_INSIDE: AtomicBool = AtomicBool::new(false);
 /// Whether there are places at which threads stand.
 static ARE_DELAYS: AtomicBool = AtomicBool::new(false);
 
@@ -191,6 +194,8 @@ pub(crate) fn begin(plan: Plan) {
         killed: BTreeSet::new(),
     };
     let me = world.add_thread("main");
+    // SAFETY: no preconditions.
+    world.set_handle(me, unsafe { libc::pthread_self() } as usize);
     if world.trace {
         let text = format!(
             "strategy {:?}, {:?}, {} cores, {:?}\n",
@@ -221,13 +226,27 @@ pub(crate) fn me() -> Option<Tid> {
 /// The world, for the thread whose turn it is; none outside of a simulation. Nothing that is done
 /// with it may give the turn away.
 pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
-    me().map(|_| {
+    let act = || {
         let world = world();
         world.kernel.advance(NOW.load(Relaxed));
         world.kernel.process = world.thread(ME.get()).process;
         world.kernel.is_dead = world.killed.contains(&world.kernel.process);
         f(world)
-    })
+    };
+    me().map(|_| inside(act))
+}
+
+/// Does what the simulated system does.
+fn inside<T>(f: impl FnOnce() -> T) -> T {
+    let before = IS_INSIDE.swap(true, Relaxed);
+    let result = f();
+    IS_INSIDE.store(before, Relaxed);
+    result
+}
+
+/// Whether what runs is the system, and not a program.
+pub(crate) fn is_inside() -> bool {
+    IS_INSIDE.load(Relaxed)
 }
 
 /// Another thread may run here, before what the engine does at `place`.
@@ -273,11 +292,6 @@ pub(crate) fn enter(name: &'static str) {
     }
 }
 
-/// How many system calls there were.
-pub(crate) fn calls() -> u64 {
-    with(|world| world.calls).unwrap_or_default()
-}
-
 /// The calling thread would rather that others run.
 pub(crate) fn give_way() {
     if ME.get() != 0 {
@@ -319,14 +333,6 @@ pub(crate) fn weak_exchange_fails() -> bool {
         let world = world();
         let one_in = world.kernel.faults.weak;
         world.goes_wrong(one_in)
-    }
-}
-
-/// The calling thread ends if its process has been killed: it holds nothing that others need.
-pub(crate) fn end_if_killed() {
-    let me = ME.get();
-    if me != 0 && processes::is_to_stop(me, &Wait::Time) {
-        end_this_thread();
     }
 }
 
@@ -430,8 +436,6 @@ impl World {
         }
         woken
     }
-
-    // ---- the next thread
 
     /// Draws the next thread to run. The turns of the caller and of that one, if it is another.
     fn next_turn(&mut self, yields: bool) -> Option<Turns> {
@@ -570,7 +574,7 @@ type Turns = (&'static AtomicU32, &'static AtomicU32);
 /// Lets the next thread run, and returns when it is the caller's turn again. Nothing of the world
 /// is borrowed meanwhile: others use it.
 fn change_threads(yields: bool) {
-    if let Some((mine, theirs)) = world().next_turn(yields) {
+    if let Some((mine, theirs)) = inside(|| world().next_turn(yields)) {
         raw::give_turn(theirs);
         raw::wait_for_turn(mine);
     }
@@ -581,7 +585,7 @@ fn change_threads(yields: bool) {
 pub(crate) fn end_this_thread() -> ! {
     #[cfg(simulated)]
     crate::stores::flush_all();
-    let (mine, theirs) = world().last_turn();
+    let (mine, theirs) = inside(|| world().last_turn());
     raw::give_turn(theirs);
     loop {
         raw::wait_for_turn(mine);

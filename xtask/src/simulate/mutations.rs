@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,15 +13,18 @@ use super::sites::{self, Site};
 
 /// Behind the last line of `crates/mem/src/lib.rs`.
 const MUTATED: &str = r#"
-/// Whether the mutation of this number is in force. With `MUTATION_STOPS` the program ends there.
+/// Whether the mutation of this number is in force. With `REACHED`, the numbers of those that the
+/// program comes to are told, each once.
 pub fn mutated(number: u32) -> bool {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     static CHOSEN: std::sync::OnceLock<(u32, bool)> = std::sync::OnceLock::new();
-    let (chosen, stops) = *CHOSEN.get_or_init(|| {
+    static REACHED: [AtomicBool; MUTATIONS] = [const { AtomicBool::new(false) }; MUTATIONS];
+    let (chosen, tells) = *CHOSEN.get_or_init(|| {
         let number = std::env::var("MUTATION").ok().and_then(|number| number.parse().ok());
-        (number.unwrap_or(0), std::env::var_os("MUTATION_STOPS").is_some())
+        (number.unwrap_or(0), std::env::var_os("REACHED").is_some())
     });
-    if chosen == number && stops {
-        std::process::abort();
+    if tells && !REACHED[number as usize].swap(true, Relaxed) {
+        eprintln!("reached {number}");
     }
     chosen == number
 }
@@ -30,18 +32,23 @@ pub fn mutated(number: u32) -> bool {
 
 /// How often what does not compile is left out.
 const TRIES: usize = 12;
-/// How many seeds have to pass without any mutation.
-const SOUND: u64 = 40;
-/// For how long it is asked whether anything comes to a mutation that no seed has found.
-const LOOK: Duration = Duration::from_secs(20);
+/// How many seeds are asked which mutations they come to. They have to pass without any.
+const ASKED: u64 = 400;
 
 /// What became of a mutation.
 enum Verdict {
     Found(seeds::Found),
-    /// After this number of seeds.
+    /// After this number of seeds, of workloads that come to it.
     Missed(u64),
-    /// No seed comes to the line.
+    /// None of those that were asked comes to it.
     Unreached,
+}
+
+/// A seed that was asked.
+struct Asked {
+    seed: u64,
+    workload: String,
+    reached: BTreeSet<usize>,
 }
 
 /// False: the sources without any mutation fail.
@@ -58,31 +65,52 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Re
     chosen.truncate(count as usize);
     let numbered: Vec<(usize, &Site)> = chosen.iter().map(|(number, site)| (*number, site)).collect();
     let budget = Duration::from_secs(wanted.seconds.unwrap_or(60));
-    let none = [("MUTATION", "0".to_owned())];
-    for seed in 1..=SOUND {
-        if let Some(words) = seeds::fails(&binary, &wanted.rest, &none, seed, seeds::LIMIT) {
-            println!("without any mutation seed {seed} fails: {words}");
+    let asked = match each(1..=ASKED, |seed| ask(&binary, &wanted.rest, seed)) {
+        Ok(asked) => asked,
+        Err(words) => {
+            println!("without any mutation {words}");
             return Ok(false);
         }
-    }
-    let verdicts = Mutex::new(BTreeMap::new());
-    let next = AtomicUsize::new(0);
+    };
+    let verdicts = each(numbered.into_iter(), |(number, site)| {
+        let verdict = judge(&binary, &wanted.rest, number, &asked, budget);
+        println!("{}", told(site, &verdict));
+        Ok::<_, String>(verdict)
+    })?;
+    let found = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Found(_))).count();
+    let unreached = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Unreached)).count();
+    println!("mutations: {found} of {} found, {unreached} in lines that no seed comes to", verdicts.len());
+    Ok(true)
+}
+
+/// Does this with each, on all cores; all results in their order, or an error.
+fn each<T: Send, R: Send, E: Send>(
+    all: impl Iterator<Item = T> + Send,
+    f: impl Fn(T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
+    let next = Mutex::new(all.enumerate());
+    let results = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..seeds::cores() {
             scope.spawn(|| {
-                while let Some((number, site)) = numbered.get(next.fetch_add(1, Relaxed)) {
-                    let verdict = judge(&binary, &wanted.rest, *number, budget);
-                    println!("{}", told(site, &verdict));
-                    verdicts.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, verdict);
+                loop {
+                    let one = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some((at, one)) = one else { return };
+                    let result = f(one);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).insert(at, result);
                 }
             });
         }
     });
-    let verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let found = verdicts.values().filter(|verdict| matches!(verdict, Verdict::Found(_))).count();
-    let unreached = verdicts.values().filter(|verdict| matches!(verdict, Verdict::Unreached)).count();
-    println!("mutations: {found} of {} found, {unreached} in lines that no seed comes to", verdicts.len());
-    Ok(true)
+    results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+fn ask(binary: &Path, rest: &[String], seed: u64) -> Result<Asked, String> {
+    let (told, last) = seeds::passes(binary, rest, ("REACHED", String::new()), seed)
+        .map_err(|words| format!("seed {seed} fails: {words}"))?;
+    let numbers = told.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok());
+    let workload = last.strip_prefix("passed ").and_then(|rest| rest.split(':').next());
+    Ok(Asked { seed, workload: workload.unwrap_or_default().to_owned(), reached: numbers.collect() })
 }
 
 fn told(site: &Site, verdict: &Verdict) -> String {
@@ -90,29 +118,28 @@ fn told(site: &Site, verdict: &Verdict) -> String {
     match verdict {
         Verdict::Found(by) => {
             let words = by.words.lines().next().unwrap_or_default();
-            format!("found by seed {} in {:.1} s: {place}\n    {words}", by.seed, by.seconds)
+            let (seed, count, seconds) = (by.seed, by.seeds, by.seconds);
+            format!("found by seed {seed}, {count} seeds, {seconds:.1} s: {place}\n    {words}")
         }
         Verdict::Missed(seeds) => format!("NOT FOUND by {seeds} seeds: {place}"),
         Verdict::Unreached => format!("NOT REACHED: {place}"),
     }
 }
 
-fn judge(binary: &Path, rest: &[String], number: usize, budget: Duration) -> Verdict {
-    let mut variables = vec![("MUTATION", number.to_string())];
-    // Without the mutation the same seed takes much less.
-    let is_endless = |seed| {
-        let none = [("MUTATION", "0".to_owned())];
-        seeds::fails(binary, rest, &none, seed, budget / 2).is_none()
-    };
-    match seeds::search(binary, rest, &variables, budget, is_endless) {
+/// First the seeds that come to it, then others of their workloads in turn.
+fn judge(binary: &Path, rest: &[String], number: usize, asked: &[Asked], budget: Duration) -> Verdict {
+    let reach: Vec<&Asked> = asked.iter().filter(|one| one.reached.contains(&number)).collect();
+    let workloads: BTreeSet<&str> = reach.iter().map(|one| one.workload.as_str()).collect();
+    if workloads.is_empty() {
+        return Verdict::Unreached;
+    }
+    let of = |workload: &str| [rest, &["--only".to_owned(), workload.to_owned()]].concat();
+    let known = reach.iter().map(|one| (one.seed, rest.to_vec()));
+    let others = (ASKED + 1..).flat_map(|seed| workloads.iter().map(move |workload| (seed, of(workload))));
+    let runs = known.chain(others);
+    match seeds::search(binary, runs, ("MUTATION", number.to_string()), budget) {
         (_, Some(found)) => Verdict::Found(found),
-        (seeds, None) => {
-            variables.push(("MUTATION_STOPS", "1".to_owned()));
-            match seeds::search(binary, rest, &variables, LOOK.min(budget), |_| true) {
-                (_, Some(_)) => Verdict::Missed(seeds),
-                (_, None) => Verdict::Unreached,
-            }
-        }
+        (seeds, None) => Verdict::Missed(seeds),
     }
 }
 
@@ -174,7 +201,9 @@ fn write(root: &Path, scratch: &Scratch, chosen: &[(usize, Site)]) -> Result<(),
     let read =
         |path: &str| std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"));
     let mem = "crates/mem/src/lib.rs";
-    scratch.write(mem, format!("{}{MUTATED}", read(mem)?).as_bytes())?;
+    let most = chosen.iter().map(|(number, _)| number + 1).max().unwrap_or(1);
+    let mutated = MUTATED.replace("MUTATIONS", &most.to_string());
+    scratch.write(mem, format!("{}{mutated}", read(mem)?).as_bytes())?;
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (number, site) in chosen {
         if !files.contains_key(site.path.as_str()) {

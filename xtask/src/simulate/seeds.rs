@@ -167,43 +167,51 @@ fn read(pipe: Option<impl Read>) -> String {
 }
 
 /// The last words of a seed that fails.
-pub(super) fn fails(
-    binary: &Path,
-    rest: &[String],
-    variables: &[(&str, String)],
-    seed: u64,
-    limit: Duration,
-) -> Option<String> {
-    let mut command = command(binary, rest, seed);
-    command.envs(variables.iter().map(|(name, value)| (*name, value)));
-    let (passed, words) = outcome(command, limit);
+fn fails(binary: &Path, rest: &[String], seed: u64, limit: Duration) -> Option<String> {
+    let (passed, words) = outcome(command(binary, rest, seed), limit);
     (!passed).then_some(words)
 }
 
-/// Runs one seed after the other, on the calling thread, until one fails or the time is over. One
-/// that takes too long has failed if `is_endless` says so: it may take as long without what is
-/// looked for.
+/// Runs one after the other, on the calling thread, until one fails or the time is over: each a seed
+/// with its options. How many. One that takes too long has failed if it passes without the variable
+/// in half the time.
 pub(super) fn search(
     binary: &Path,
-    rest: &[String],
-    variables: &[(&str, String)],
+    runs: impl Iterator<Item = (u64, Vec<String>)>,
+    variable: (&str, String),
     budget: Duration,
-    is_endless: impl Fn(u64) -> bool,
 ) -> (u64, Option<Found>) {
-    let start = Instant::now();
-    for seed in 1.. {
-        let mut command = command(binary, rest, seed);
-        command.envs(variables.iter().map(|(name, value)| (*name, value)));
+    let (start, mut seeds) = (Instant::now(), 0);
+    for (seed, options) in runs {
+        seeds += 1;
+        let mut command = command(binary, &options, seed);
+        command.env(variable.0, &variable.1);
         let (passed, words) = outcome(command, LIMIT.min(budget));
         let seconds = start.elapsed().as_secs_f64();
-        if !passed && (!words.starts_with(TOO_LONG) || is_endless(seed)) {
-            return (seed, Some(Found { seed, seeds: seed, seconds, words }));
+        let is_endless = || fails(binary, &options, seed, budget / 2).is_none();
+        if !passed && (!words.starts_with(TOO_LONG) || is_endless()) {
+            return (seeds, Some(Found { seed, seeds, seconds, words }));
         }
         if start.elapsed() >= budget {
-            return (seed, None);
+            break;
         }
     }
-    (0, None)
+    (seeds, None)
+}
+
+/// What a seed writes to the standard error, if it passes, or its last words; and what to the
+/// standard output.
+pub(super) fn passes(
+    binary: &Path,
+    rest: &[String],
+    variable: (&str, String),
+    seed: u64,
+) -> Result<(String, String), String> {
+    let mut command = command(binary, rest, seed);
+    let output = command.env(variable.0, variable.1).output().map_err(|error| error.to_string())?;
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if output.status.success() { Ok((stderr, stdout)) } else { Err(stderr) }
 }
 
 /// Runs seeds from 1 on, on all cores, until one has failed or the time is over; how many.

@@ -18,19 +18,25 @@ unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
+    let is_ours = ours(fd);
     let mut fd = fd;
-    if ours(fd) {
+    if is_ours {
         world::enter("mmap");
         fd = world::with(|world| real_of(&mut world.kernel, fd)).unwrap_or(Err(0)).unwrap_or(-1);
     }
     let arguments = [at as usize, length, access as usize, flags as usize, fd as usize, offset as usize];
     // SAFETY: the caller's arguments.
-    unsafe { real(libc::SYS_mmap, arguments) as *mut c_void }
+    let mapped = unsafe { real(libc::SYS_mmap, arguments) as *mut c_void };
+    if is_ours && mapped != libc::MAP_FAILED {
+        world::with(|world| world.kernel.mapped.insert(mapped as usize, length));
+    }
+    mapped
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(at: *mut c_void, length: size_t) -> c_int {
     crate::stores::flush_all();
+    world::with(|world| world.kernel.mapped.remove(&(at as usize)));
     // SAFETY: the caller's arguments.
     unsafe { real(libc::SYS_munmap, [at as usize, length, 0, 0, 0, 0]) as c_int }
 }

@@ -1,6 +1,5 @@
 //! Threads: starting them, and waiting for their end.
 
-use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
@@ -29,27 +28,39 @@ struct New {
     argument: *mut c_void,
 }
 
-/// Ends the simulated thread when the real one has called the destructors of its thread-local
-/// values: it is the first value that a thread has, and so the last to go.
-struct End(Cell<bool>);
+/// How often the C library looks for values that are to be dropped, at most.
+const ROUNDS: usize = 4;
 
-impl Drop for End {
-    fn drop(&mut self) {
-        if world::me().is_some() && self.0.get() {
-            world::end_this_thread();
-        }
+/// Ends the simulated thread in the last round: Rust's thread-local values have gone before, and
+/// so has what the standard library keeps of the thread, which waits for a second round.
+extern "C" fn end(round: *mut c_void) {
+    if round.addr() >= ROUNDS {
+        world::end_this_thread();
     }
+    enter_round(round.addr() + 1);
 }
 
-thread_local! {
-    static END: End = const { End(Cell::new(false)) };
+fn enter_round(round: usize) {
+    // SAFETY: a value that is not looked into.
+    unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(round)) };
+}
+
+/// The key whose value has `end` called at the end of a thread that has one.
+fn end_key() -> libc::pthread_key_t {
+    static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: room for the key, and a function of the type that is wanted.
+        assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(end)) }, 0, "there is no key left");
+        key
+    })
 }
 
 extern "C" fn run(new: *mut c_void) -> *mut c_void {
     // SAFETY: made by `pthread_create` below for this thread.
     let new = unsafe { Box::from_raw(new.cast::<New>()) };
     world::start_thread(new.tid, new.turn);
-    END.with(|end| end.0.set(true));
+    enter_round(1);
     let New { start, argument, .. } = *new;
     start(argument)
 }

@@ -1,12 +1,14 @@
 //! Workloads of what does not happen: peers that may not come in send nothing, and sockets without
 //! anything to do do nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tautline_core::{Context, Error, SocketType, public_key};
 
 use super::peer::{HEARTBEAT_IVL, IMMEDIATE, LINGER, Peer, SNDHWM, SNDTIMEO, SUBSCRIBE};
 use super::{Countdown, Stage, fork, join, spawn};
+use crate::memory;
 use crate::rng::Rng;
 use crate::world;
 
@@ -18,12 +20,34 @@ const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 
-/// Keys of 32 bytes each: the server's, and those of clients that may come in, and may not.
-#[derive(Clone, Copy)]
+/// Keys of 32 bytes each: the server's, and those of clients that may come in, and may not; and the
+/// passwords of those clients. No memory that is freed contains one.
 struct Keys {
     server: [u8; 32],
     good: [u8; 32],
     bad: [u8; 32],
+    password: [u8; 16],
+    wrong: [u8; 16],
+}
+
+impl Keys {
+    fn draw(rng: &mut Rng) -> Arc<Self> {
+        let mut key = || [(); 32].map(|()| rng.next() as u8);
+        let (server, good, bad) = (key(), key(), key());
+        let mut password = || [(); 16].map(|()| b'a' + rng.below(26) as u8);
+        let keys = Keys { server, good, bad, password: password(), wrong: password() };
+        for secret in [&keys.server[..], &keys.good, &keys.bad, &keys.password, &keys.wrong] {
+            memory::keep_secret(secret);
+        }
+        Arc::new(keys)
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        (self.server, self.good, self.bad) = Default::default();
+        (self.password, self.wrong) = Default::default();
+    }
 }
 
 /// PUSH with and without the right password or key, and a PULL whose context has a ZAP handler,
@@ -32,8 +56,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
     let curve = rng.chance(2);
-    let mut key = || [(); 32].map(|()| rng.next() as u8);
-    let keys = Keys { server: key(), good: key(), bad: key() };
+    let keys = Keys::draw(rng);
     let lossy = stage.lossy;
     let ledger = stage.ledger();
     let sent: Vec<(u32, u32)> =
@@ -46,7 +69,10 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     handler.set(SNDHWM, 0);
     handler.join("inproc://zeromq.zap.01", true);
     let is_whimsical = rng.chance(2);
-    let judge = spawn("zap", move || answer_questions(handler, keys, is_whimsical));
+    let judge = spawn("zap", {
+        let keys = keys.clone();
+        move || answer_questions(handler, &keys, is_whimsical)
+    });
     let mut pull = Peer::new(&context, SocketType::Pull, fork(rng));
     if curve {
         pull.set(CURVE_SERVER, 1);
@@ -56,19 +82,19 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     }
     let introduce = move |peer: &mut Peer, is_good: bool| {
         if curve {
-            let secret = if is_good { keys.good } else { keys.bad };
+            let secret = if is_good { &keys.good } else { &keys.bad };
             peer.set_bytes(CURVE_SERVERKEY, &public_key(&keys.server));
-            peer.set_bytes(CURVE_PUBLICKEY, &public_key(&secret));
-            peer.set_bytes(CURVE_SECRETKEY, &secret);
+            peer.set_bytes(CURVE_PUBLICKEY, &public_key(secret));
+            peer.set_bytes(CURVE_SECRETKEY, secret);
         } else {
             peer.set_bytes(PLAIN_USERNAME, b"user");
-            peer.set_bytes(PLAIN_PASSWORD, if is_good { b"good" } else { b"bad" });
+            peer.set_bytes(PLAIN_PASSWORD, if is_good { &keys.password } else { &keys.wrong });
         }
     };
     let mut senders = Vec::new();
     for (sender, count) in sent.iter().copied() {
         let (context, rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
-        let (kind, busy) = (stage.kind, busy.clone());
+        let (kind, busy, introduce) = (stage.kind, busy.clone(), introduce.clone());
         senders.push(spawn("push", move || {
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             introduce(&mut peer, true);
@@ -85,6 +111,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     }
     for _ in 0..rng.between(0, 2) {
         let (context, rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
+        let introduce = introduce.clone();
         senders.push(spawn("stranger", move || {
             let mut peer = Peer::new(&context, SocketType::Push, rng);
             introduce(&mut peer, false);
@@ -122,18 +149,22 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Judges clients. A whimsical one sometimes says nothing, or something else than a verdict.
-fn answer_questions(mut handler: Peer, keys: Keys, is_whimsical: bool) {
+fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
     handler.set(LINGER, 0);
     loop {
-        let question = match handler.recv() {
+        let mut question = match handler.recv() {
             Ok(question) => question,
             Err(Error::Terminated) => return,
             Err(error) => panic!("{error}"),
         };
-        let (way, question) = question.split_at(2);
+        let (way, question) = question.split_at_mut(2);
         assert!(question.len() > 6 && question[0] == b"1.0", "a request of ZAP");
         let is_good = match question[5].as_slice() {
-            b"PLAIN" => question[7] == b"good",
+            b"PLAIN" => {
+                let is_good = question[7] == keys.password;
+                question[7].fill(0);
+                is_good
+            }
             b"CURVE" => question[6] == public_key(&keys.good),
             other => panic!("mechanism {other:?}"),
         };
@@ -195,10 +226,9 @@ pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
     }
     // Connections are made, threads for one thing or another end.
     std::thread::sleep(Duration::from_secs(60));
-    let calls = || world::with(|world| world.calls()).unwrap_or(0);
-    let before = calls();
+    let before = world::calls();
     std::thread::sleep(Duration::from_secs(1000));
-    let made = calls() - before;
+    let made = world::calls() - before;
     // The sleep is one.
     assert!(made <= 1, "{made} system calls in 1000 seconds of nothing");
 }

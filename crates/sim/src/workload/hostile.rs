@@ -11,6 +11,7 @@ use super::patterns::flow;
 use super::peer::{HEARTBEAT_IVL, HEARTBEAT_TIMEOUT, LINGER, Peer, RCVHWM, SNDHWM, SNDTIMEO};
 use super::watch::STRANGERS;
 use super::{Stage, fork, join, spawn};
+use crate::memory;
 use crate::raw;
 use crate::rng::Rng;
 use crate::stores;
@@ -44,14 +45,14 @@ pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("flood", move || flooder(&more, &ends, sends)));
     }
     std::thread::sleep(Duration::from_secs(60));
-    let before = stores::held();
+    let before = memory::held();
     more.store(true, SeqCst);
     let later = || {
         for _ in 0..20 {
             std::thread::sleep(Duration::from_secs(10));
             world::progress();
         }
-        stores::held()
+        memory::held()
     };
     let meanwhile = later();
     let grown = meanwhile - before;

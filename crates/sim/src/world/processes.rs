@@ -5,7 +5,11 @@
 //! does: it may hold a lock of what the processes share. When the last one has stopped, the
 //! process's descriptors are closed, as a kernel does.
 
-use super::{ME, State, Tid, Wait, World, with, world};
+#[cfg(simulated)]
+use super::Thread;
+use super::{ME, State, Tid, Wait, World, end_this_thread, with, world};
+#[cfg(simulated)]
+use crate::memory::Stack;
 
 pub(crate) type Process = u32;
 
@@ -41,7 +45,27 @@ pub(super) fn is_to_stop(me: Tid, wait: &Wait) -> bool {
     world.killed.contains(&process) && matches!(wait, Wait::Poll(_) | Wait::Epoll(_) | Wait::Time)
 }
 
+/// The calling thread ends if its process has been killed: it holds nothing that others need.
+pub(crate) fn end_if_killed() {
+    let me = ME.get();
+    if me != 0 && is_to_stop(me, &Wait::Time) {
+        end_this_thread();
+    }
+}
+
 impl World {
+    /// Whether a process was killed. It gives nothing back.
+    pub(crate) fn has_killed(&self) -> bool {
+        !self.killed.is_empty()
+    }
+
+    /// The stacks of all threads.
+    #[cfg(simulated)]
+    pub(crate) fn stacks(&self) -> Vec<Stack> {
+        let stack = |thread: &Thread| Stack { handle: thread.handle, is_alive: thread.state != State::Over };
+        self.threads.iter().map(stack).collect()
+    }
+
     /// The process of a thread that the calling thread starts.
     pub(super) fn process_of_new(&mut self) -> Process {
         let own = match ME.get() {

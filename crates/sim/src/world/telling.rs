@@ -3,8 +3,13 @@
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{ME, NOW, POINTS, World};
+use super::{ME, NOW, POINTS, World, with};
 use crate::raw;
+
+/// How many system calls there were.
+pub(crate) fn calls() -> u64 {
+    with(|world| world.calls).unwrap_or_default()
+}
 
 impl World {
     pub(super) fn note(&mut self, what: u64) {
@@ -28,11 +33,6 @@ impl World {
             let line = format!("{:>14.3} us  {:<18} {text}\n", now as f64 / 1e3, self.thread(me).name);
             raw::write_all(2, line.as_bytes());
         }
-    }
-
-    /// How many system calls there were.
-    pub(crate) fn calls(&self) -> u64 {
-        self.calls
     }
 
     pub(crate) fn summary(&self) -> String {

@@ -1,0 +1,363 @@
+//! What the program allocates, each block with a number, and which of it is lost: a block that
+//! nothing leads to any more was forgotten. And what of it is a secret, and freed as it is.
+//!
+//! At the end of a simulation all words are read that a live value may lie in: what is static, what
+//! is thread-local, and the stacks of threads that are not over. A word that is an address within a
+//! block leads to it, and so do the words within that block to others. A word may be an address by
+//! chance, or one of a value that is over: then a lost block is not seen. Blocks that only keep
+//! each other are lost, too.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::backtrace::Backtrace;
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
+
+use crate::raw;
+use crate::stores;
+use crate::world;
+
+/// In front of each block, just before its first byte.
+struct Header {
+    previous: *mut Header,
+    next: *mut Header,
+    size: usize,
+    /// Since the simulation began; 0 before.
+    number: u64,
+}
+
+const HEADER: usize = size_of::<Header>();
+
+struct Locked<T> {
+    is_locked: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: only what has the lock looks at the value.
+unsafe impl<T> Sync for Locked<T> {}
+
+impl<T> Locked<T> {
+    /// For a few steps without any system call.
+    fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        while self.is_locked.swap(true, SeqCst) {
+            std::hint::spin_loop();
+        }
+        // SAFETY: this thread has the lock.
+        let result = f(unsafe { &mut *self.value.get() });
+        self.is_locked.store(false, SeqCst);
+        result
+    }
+}
+
+/// The block that was allocated last.
+static LAST: Locked<*mut Header> =
+    Locked { is_locked: AtomicBool::new(false), value: UnsafeCell::new(null_mut()) };
+/// Bytes that are allocated.
+static HELD: AtomicI64 = AtomicI64::new(0);
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// The block of this number is told of.
+static WANTED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What must not lie in memory that is freed.
+static SECRETS: Locked<Vec<Vec<u8>>> =
+    Locked { is_locked: AtomicBool::new(false), value: UnsafeCell::new(Vec::new()) };
+static HAS_SECRETS: AtomicBool = AtomicBool::new(false);
+
+/// From now on what a program frees must not contain these bytes.
+pub(crate) fn keep_secret(bytes: &[u8]) {
+    // Not while it is locked: to grow it frees memory.
+    let mut secrets = SECRETS.with(std::mem::take);
+    secrets.push(bytes.to_vec());
+    SECRETS.with(|all| *all = secrets);
+    HAS_SECRETS.store(true, SeqCst);
+}
+
+/// A block is about to be freed: it contains no secret.
+unsafe fn look_for_secrets(at: *const u8, size: usize) {
+    if !HAS_SECRETS.load(SeqCst) || world::me().is_none() || world::is_inside() {
+        return;
+    }
+    // SAFETY: the block, which nothing else refers to. It may never have been written to: what its
+    // bytes are then does not matter.
+    let bytes = unsafe { std::slice::from_raw_parts(at, size) };
+    let is_told = SECRETS.with(|secrets| {
+        secrets.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()))
+    });
+    if is_told && !IS_TELLING.replace(true) {
+        let why = format!("{size} bytes are freed with a secret in them:\n{}", Backtrace::force_capture());
+        world::with(|world| world.fail(TOLD, &why));
+    }
+}
+
+/// Exit code for a secret that was not wiped.
+const TOLD: i32 = 6;
+
+/// Bytes that are allocated, of the simulator itself, too.
+pub(crate) fn held() -> i64 {
+    HELD.load(SeqCst)
+}
+
+/// From now on blocks have numbers. Where the one with this number is allocated is told.
+pub(crate) fn begin(wanted: u64) {
+    WANTED.store(wanted, SeqCst);
+    NUMBER.store(1, SeqCst);
+}
+
+struct Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+/// How far behind the start of the system's block ours is, and the layout of the system's.
+fn outer(layout: Layout) -> (usize, Layout) {
+    let front = layout.align().max(HEADER);
+    let size = front.saturating_add(layout.size());
+    // What is too large for a layout cannot be had either: one byte less than all there is.
+    let outer = Layout::from_size_align(size, layout.align().max(align_of::<Header>()));
+    (front, outer.unwrap_or(Layout::new::<u8>()))
+}
+
+/// Notes a new block of the system's; the one that its user sees.
+unsafe fn enter(at: *mut u8, front: usize, size: usize) -> *mut u8 {
+    if at.is_null() {
+        return at;
+    }
+    let number = match NUMBER.load(SeqCst) {
+        0 => 0,
+        _ => NUMBER.fetch_add(1, SeqCst),
+    };
+    HELD.fetch_add(size as i64, SeqCst);
+    // SAFETY: within the block, which is as aligned as a header.
+    let (block, header) = unsafe { (at.add(front), at.add(front - HEADER).cast::<Header>()) };
+    LAST.with(|last| {
+        // SAFETY: the headers in the list are those of blocks that are not freed.
+        unsafe {
+            header.write(Header { previous: *last, next: null_mut(), size, number });
+            if let Some(before) = last.as_mut() {
+                before.next = header;
+            }
+        }
+        *last = header;
+    });
+    if number > 0 && number == WANTED.load(SeqCst) && !IS_TELLING.replace(true) {
+        let text = format!("block {number} of {size} bytes:\n{}\n", Backtrace::force_capture());
+        raw::write_all(2, text.as_bytes());
+    }
+    block
+}
+
+/// Forgets a block; the system's.
+unsafe fn leave(block: *mut u8, front: usize) -> *mut u8 {
+    // SAFETY: its header, written by `enter`.
+    let header = unsafe { block.sub(HEADER).cast::<Header>() };
+    LAST.with(|last| {
+        // SAFETY: as in `enter`.
+        unsafe {
+            let Header { previous, next, size, .. } = header.read();
+            HELD.fetch_sub(size as i64, SeqCst);
+            match next.as_mut() {
+                Some(next) => next.previous = previous,
+                None => *last = previous,
+            }
+            if let Some(previous) = previous.as_mut() {
+                previous.next = next;
+            }
+        }
+    });
+    // SAFETY: where the system's block begins.
+    unsafe { block.sub(front) }
+}
+
+// SAFETY: the system's allocator, with room for a header in front of each block.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let (front, outer) = outer(layout);
+        // What the system left in it is no secret of its next user.
+        let fresh = if HAS_SECRETS.load(SeqCst) { System::alloc_zeroed } else { System::alloc };
+        // SAFETY: the size is not 0.
+        unsafe { enter(fresh(&System, outer), front, layout.size()) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let (front, outer) = outer(layout);
+        // SAFETY: the same.
+        unsafe { enter(System.alloc_zeroed(outer), front, layout.size()) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        stores::about_to_free(at, layout.size());
+        // SAFETY: the caller's block.
+        unsafe { look_for_secrets(at, layout.size()) };
+        let (front, outer) = outer(layout);
+        // SAFETY: allocated with this layout.
+        unsafe { System.dealloc(leave(at, front), outer) }
+    }
+}
+
+/// A thread of the program.
+pub(crate) struct Stack {
+    /// `pthread_t`: the address of the thread's descriptor.
+    pub(crate) handle: usize,
+    /// Values on its stack may be used yet.
+    pub(crate) is_alive: bool,
+}
+
+/// A block that nothing leads to.
+#[derive(Debug)]
+#[expect(dead_code, reason = "told by its Debug")]
+pub(crate) struct Lost {
+    number: u64,
+    size: usize,
+}
+
+/// All addresses of a block.
+struct Block {
+    range: Range<usize>,
+    number: u64,
+    is_reached: bool,
+}
+
+/// The blocks that are lost. To be called by the first thread, while no other runs. `top` is an
+/// address of a variable that lies on its stack beyond all that is to be left out.
+pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
+    let limit = NUMBER.load(SeqCst);
+    let mut blocks = blocks(limit);
+    blocks.sort_unstable_by_key(|block| block.range.start);
+    let mut search = Search { blocks, waiting: Vec::new() };
+    let mut tls = 0;
+    for module in modules() {
+        module.written.into_iter().for_each(|range| search.read(range));
+        tls += module.thread_local;
+    }
+    // SAFETY: the loader's variable, which is not written any more.
+    search.read(top..unsafe { __libc_stack_end } as usize);
+    for thread in threads {
+        // The descriptor of a thread lies where its thread-local variables end.
+        search.read(thread.handle - tls..thread.handle + DESCRIPTOR);
+        if thread.is_alive {
+            search.read(stack(thread.handle));
+        }
+    }
+    search.finish();
+    let lost = search.blocks.iter().filter(|block| block.number > 0 && !block.is_reached);
+    let mut lost: Vec<Lost> =
+        lost.map(|block| Lost { number: block.number, size: block.range.len() }).collect();
+    lost.sort_unstable_by_key(|lost| lost.number);
+    lost
+}
+
+/// Bytes of `struct pthread` in which the C library keeps thread-specific values, and more.
+const DESCRIPTOR: usize = 2048;
+
+unsafe extern "C" {
+    /// Where the first thread's stack begins, of the GNU C library's loader.
+    static __libc_stack_end: *const c_void;
+}
+
+/// All that were allocated before the one of this number.
+fn blocks(limit: u64) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    // Room first, for it is a block itself.
+    let each = |f: &mut dyn FnMut(Block)| {
+        let mut header = LAST.with(|last| *last);
+        // SAFETY: no other thread runs, and this one frees nothing meanwhile.
+        while let Some(one) = unsafe { header.as_ref() } {
+            if one.number < limit {
+                let start = header as usize + HEADER;
+                f(Block { range: start..start + one.size, number: one.number, is_reached: false });
+            }
+            header = one.previous;
+        }
+    };
+    let mut count = 0;
+    each(&mut |_| count += 1);
+    blocks.reserve_exact(count);
+    each(&mut |block| blocks.push(block));
+    blocks
+}
+
+struct Search {
+    blocks: Vec<Block>,
+    /// Places of blocks that are reached, and not yet read.
+    waiting: Vec<usize>,
+}
+
+impl Search {
+    /// Follows the words that lie there.
+    fn read(&mut self, range: Range<usize>) {
+        const WORD: usize = size_of::<usize>();
+        for at in (range.start.next_multiple_of(WORD)..range.end.saturating_sub(WORD - 1)).step_by(WORD) {
+            // SAFETY: memory that is mapped, and that no other thread writes to now. A word of it
+            // may have any value, which is why it is read as the processor does.
+            let word = unsafe { (at as *const usize).read_volatile() };
+            let next = self.blocks.partition_point(|block| block.range.start <= word);
+            if let Some(at) = next.checked_sub(1)
+                && let Some(block) = self.blocks.get_mut(at)
+                && block.range.contains(&word)
+                && !std::mem::replace(&mut block.is_reached, true)
+            {
+                self.waiting.push(at);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        while let Some(at) = self.waiting.pop() {
+            let range = self.blocks[at].range.clone();
+            self.read(range);
+        }
+    }
+}
+
+/// The program, or a library that it uses.
+struct Module {
+    /// What may be written to.
+    written: Vec<Range<usize>>,
+    /// Bytes of thread-local variables.
+    thread_local: usize,
+}
+
+fn modules() -> Vec<Module> {
+    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, modules: *mut c_void) -> c_int {
+        // SAFETY: as `dl_iterate_phdr` describes it, and as it is called below.
+        let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Module>>()) };
+        // SAFETY: the same.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let mut module = Module { written: Vec::new(), thread_local: 0 };
+        for header in headers {
+            let (start, size) = ((info.dlpi_addr + header.p_vaddr) as usize, header.p_memsz as usize);
+            match header.p_type {
+                libc::PT_LOAD if header.p_flags & libc::PF_W != 0 => module.written.push(start..start + size),
+                libc::PT_TLS => module.thread_local += size.next_multiple_of(header.p_align.max(1) as usize),
+                _ => {}
+            }
+        }
+        modules.push(module);
+        0
+    }
+    let mut modules: Vec<Module> = Vec::new();
+    // SAFETY: the function takes what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
+    modules
+}
+
+/// The stack of a thread that is not the first.
+fn stack(handle: usize) -> Range<usize> {
+    // SAFETY: a thread that has not ended, and room for what is asked.
+    unsafe {
+        let mut attributes = std::mem::zeroed();
+        let (mut start, mut size) = (null_mut(), 0);
+        if libc::pthread_getattr_np(handle as libc::pthread_t, &mut attributes) != 0 {
+            return 0..0;
+        }
+        libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
+        libc::pthread_attr_destroy(&mut attributes);
+        start as usize..start as usize + size
+    }
+}
