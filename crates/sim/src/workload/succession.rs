@@ -8,7 +8,7 @@ use std::time::Duration;
 use tautline_core::{Context, Error, SocketType};
 
 use super::patterns::QUIET;
-use super::peer::{HEARTBEAT_IVL, LINGER, Peer, ROUTING_ID, SNDHWM};
+use super::peer::{HEARTBEAT_IVL, IN_BATCH_SIZE, LINGER, Peer, ROUTING_ID, SNDHWM};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -21,7 +21,7 @@ const SOME: u64 = 50_000;
 /// Peers that come one after the other, each with something to say, to a socket that has room for
 /// one of them, or for one of their name. All of it is heard, though the receiver looks only now
 /// and then: each has been heard and has gone before the next one comes, or that would be refused,
-/// as by libzmq; but to a ROUTER that lets the next one take over, each need only have sent all. No
+/// as by libzmq; but to a ROUTER that lets the next one take over, all need only have arrived. No
 /// heartbeats: what is said to a peer that has waited for long and gone resets the connection, and
 /// what it sent is lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
@@ -52,6 +52,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
     let mut server = Peer::new(&context, first, server_rng);
     if takes_over {
         server.set(ROUTER_HANDOVER, 1);
+        server.set(IN_BATCH_SIZE, 8192);
     }
     server.set(HEARTBEAT_IVL, 0);
     server.join(&endpoint, true);
@@ -88,6 +89,11 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
             }
             while !lossy && !takes_over && hears.load(SeqCst) < tells.load(SeqCst) {
                 std::thread::sleep(Duration::from_secs(1));
+            }
+            // What a small buffer has no room for is still with the sender's system.
+            let has_arrived = || world::with(|world| world.kernel.all_has_arrived()).unwrap_or(true);
+            while !lossy && takes_over && !has_arrived() {
+                std::thread::sleep(Duration::from_millis(100));
             }
             // Its end arrives. Whether it was read by then is another matter.
             let longest = world::with(|world| world.kernel.faults.latency.1).unwrap_or(0);

@@ -271,6 +271,15 @@ impl Kernel {
         Ok(received)
     }
 
+    /// Whether all that was sent has arrived where it is read.
+    pub(crate) fn all_has_arrived(&self) -> bool {
+        let mut sockets = self.objects.values().filter_map(|object| match &object.body {
+            Body::Socket(socket) => Some(socket),
+            _ => None,
+        });
+        sockets.all(|socket| socket.outbox.is_empty())
+    }
+
     /// Bytes that were sent, and have not arrived.
     pub(crate) fn unconfirmed(&mut self, fd: Fd) -> Answer<usize> {
         let (_, socket) = self.socket_of(fd)?;
