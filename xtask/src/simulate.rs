@@ -22,8 +22,8 @@
 //!   --coverage      which lines of the engine the seeds run
 //! ```
 //!
-//! A seed that fails is told with its last words; `--seed N --trace` tells its story. Exit code 1
-//! if one has failed.
+//! A seed that fails is told with the end of its story and its last words; `--seed N --trace` tells
+//! all of it. Exit code 1 if one has failed.
 
 mod coverage;
 mod mutations;

@@ -157,6 +157,21 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
     }
 }
 
+/// The end of what a seed tells with `--trace`: when, who, and what it did. What the parts of the
+/// engine say to each other, and to the kernel about what they wait for, is left out.
+fn story(trace: &str) -> String {
+    const LINES: usize = 30;
+    const OWN: [&str; 5] = ["futex_", "epoll_", "timerfd_", "eventfd", "membarrier"];
+    let is_told = |line: &&str| match line.split_once(" us  ") {
+        Some((_, rest)) => {
+            rest.split_whitespace().nth(1).is_some_and(|what| OWN.iter().all(|own| !what.starts_with(own)))
+        }
+        None => false,
+    };
+    let lines: Vec<&str> = trace.lines().filter(is_told).collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
+
 /// All that comes from a pipe.
 fn read(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
@@ -291,6 +306,11 @@ pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)])
                             (passed, words) = (false, format!("two runs differ:\n{words}\n{}", again.1));
                         }
                     }
+                    if !passed && !words.starts_with(TOO_LONG) {
+                        let mut again = command(binary, &wanted.rest, seed);
+                        again.arg("--trace").envs(variables.iter().map(|(name, value)| (*name, value)));
+                        words = format!("{}\n{words}", story(&outcome(again, LIMIT).1));
+                    }
                     totals.lock().unwrap_or_else(PoisonError::into_inner).add(seed, passed, &words);
                 }
             });
@@ -338,6 +358,12 @@ impl Totals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_story_is_when_who_and_what() {
+        let trace = "strategy Random\n  10.000 us  main   recv\n  11.000 us  io#2   epoll_wait(1) = 0\n  12.500 us  io#2   recv(18) = 7\nFAILED";
+        assert_eq!(story(trace), "  10.000 us  main   recv\n  12.500 us  io#2   recv(18) = 7");
+    }
 
     #[test]
     fn the_last_line_of_a_seed_is_counted() {
