@@ -24,7 +24,7 @@ struct Header {
     previous: *mut Header,
     next: *mut Header,
     size: usize,
-    /// Since the simulation began; 0 before.
+    /// Since the simulation began; 0 before, and for what the simulated system has.
     number: u64,
 }
 
@@ -98,6 +98,21 @@ unsafe fn look_for_secrets(at: *const u8, size: usize) {
 /// Exit code for a secret that was not wiped.
 const TOLD: i32 = 6;
 
+/// The blocks with a secret in them, when those that know it have gone.
+pub(crate) fn secrets() -> Vec<Lost> {
+    let secrets = SECRETS.with(std::mem::take);
+    let is_told = |block: &Block| {
+        let mut own = secrets.iter().map(|secret| secret.as_ptr().addr());
+        // SAFETY: a block that is not freed meanwhile; no other thread runs.
+        let bytes = unsafe { std::slice::from_raw_parts(block.range.start as *const u8, block.range.len()) };
+        own.all(|own| own != block.range.start)
+            && secrets.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()))
+    };
+    let mut blocks = if secrets.is_empty() { Vec::new() } else { blocks(NUMBER.load(SeqCst)) };
+    blocks.retain(|block| block.number > 0 && is_told(block));
+    blocks.iter().map(Lost::from).collect()
+}
+
 /// Bytes that are allocated, of the simulator itself, too.
 pub(crate) fn held() -> i64 {
     HELD.load(SeqCst)
@@ -114,13 +129,13 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// How far behind the start of the system's block ours is, and the layout of the system's.
-fn outer(layout: Layout) -> (usize, Layout) {
+/// How far behind the start of the system's block ours is, and the layout of the system's; none for
+/// more than there can be.
+fn outer(layout: Layout) -> Option<(usize, Layout)> {
     let front = layout.align().max(HEADER);
-    let size = front.saturating_add(layout.size());
-    // What is too large for a layout cannot be had either: one byte less than all there is.
-    let outer = Layout::from_size_align(size, layout.align().max(align_of::<Header>()));
-    (front, outer.unwrap_or(Layout::new::<u8>()))
+    let size = front.checked_add(layout.size())?;
+    let outer = Layout::from_size_align(size, layout.align().max(align_of::<Header>())).ok()?;
+    Some((front, outer))
 }
 
 /// Notes a new block of the system's; the one that its user sees.
@@ -130,6 +145,7 @@ unsafe fn enter(at: *mut u8, front: usize, size: usize) -> *mut u8 {
     }
     let number = match NUMBER.load(SeqCst) {
         0 => 0,
+        _ if world::is_inside() => 0,
         _ => NUMBER.fetch_add(1, SeqCst),
     };
     HELD.fetch_add(size as i64, SeqCst);
@@ -183,7 +199,7 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let (front, outer) = outer(layout);
+        let Some((front, outer)) = outer(layout) else { return null_mut() };
         // SAFETY: the size is not 0.
         unsafe { enter(System.alloc_zeroed(outer), front, layout.size()) }
     }
@@ -192,7 +208,7 @@ unsafe impl GlobalAlloc for Allocator {
         stores::about_to_free(at, layout.size());
         // SAFETY: the caller's block.
         unsafe { look_for_secrets(at, layout.size()) };
-        let (front, outer) = outer(layout);
+        let Some((front, outer)) = outer(layout) else { return };
         // SAFETY: allocated with this layout.
         unsafe { System.dealloc(leave(at, front), outer) }
     }
@@ -206,12 +222,18 @@ pub(crate) struct Stack {
     pub(crate) is_alive: bool,
 }
 
-/// A block that nothing leads to.
+/// A block that something is wrong with.
 #[derive(Debug)]
 #[expect(dead_code, reason = "told by its Debug")]
 pub(crate) struct Lost {
     number: u64,
     size: usize,
+}
+
+impl From<&Block> for Lost {
+    fn from(block: &Block) -> Self {
+        Lost { number: block.number, size: block.range.len() }
+    }
 }
 
 /// All addresses of a block.
@@ -244,8 +266,7 @@ pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
     }
     search.finish();
     let lost = search.blocks.iter().filter(|block| block.number > 0 && !block.is_reached);
-    let mut lost: Vec<Lost> =
-        lost.map(|block| Lost { number: block.number, size: block.range.len() }).collect();
+    let mut lost: Vec<Lost> = lost.map(Lost::from).collect();
     lost.sort_unstable_by_key(|lost| lost.number);
     lost
 }

@@ -52,6 +52,8 @@ pub fn main() {
     if let Some((false, threads)) = world::with(|world| (world.has_killed(), world.stacks())) {
         let lost = memory::lost(&raw const here as usize, &threads);
         assert!(lost.is_empty(), "memory is lost: {lost:?}");
+        let told = memory::secrets();
+        assert!(told.is_empty(), "there are secrets in memory yet: {told:?}");
     }
     let text = world::with(|world| format!("passed {name}: {}\n", world.summary())).unwrap_or_default();
     raw::write_all(1, text.as_bytes());

@@ -1,10 +1,12 @@
 //! Endpoints in all their forms, names with several addresses, and peers of one name.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use tautline_core::{Error, SocketType};
 
-use super::peer::{LINGER, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO};
+use super::peer::{HEARTBEAT_IVL, LINGER, Peer, RCVHWM, ROUTING_ID, SNDHWM, SNDTIMEO};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
@@ -175,34 +177,42 @@ fn several(stage: &Stage, rng: &mut Rng) {
     }
 }
 
-/// Several DEALER of one name at a ROUTER: it hears the first of them, or with
+/// Several DEALER of one name at a ROUTER: it hears the first of them, until that one goes, or with
 /// ZMQ_ROUTER_HANDOVER the last, and when all but one have gone it hears that one.
 fn namesakes(stage: &mut Stage, rng: &mut Rng) {
+    if rng.chance(2) {
+        stage.be_calm();
+    }
+    let is_calm = !stage.lossy && world::with(|world| world.kernel.faults.watches == 0) == Some(true);
     let endpoint = stage.endpoint();
     let kind = stage.kind;
     let ledger = stage.loose_ledger();
     let handover = rng.chance(2);
     let mut router = Peer::new(&stage.context(rng), SocketType::Router, fork(rng));
     router.set(ROUTER_HANDOVER, handover.into());
+    router.set(HEARTBEAT_IVL, 0);
     router.set(SNDHWM, 0);
     router.set(RCVHWM, 0);
     router.set(LINGER, 0);
     router.join(&endpoint, true);
     let count = rng.between(2, 4) as u32;
     let (busy, is_heard) = (Countdown::new(count as usize - 1), Countdown::new(1));
+    let have_gone: Arc<Vec<AtomicBool>> = Arc::new((0..count).map(|_| AtomicBool::new(false)).collect());
     let mut handles = Vec::new();
     for sender in 0..count {
         let (context, mut rng, endpoint) = (stage.context(rng), fork(rng), endpoint.clone());
-        let (busy, is_heard) = (busy.clone(), is_heard.clone());
+        let (busy, is_heard, have_gone) = (busy.clone(), is_heard.clone(), have_gone.clone());
         handles.push(spawn("namesake", move || {
             let open = |rng: &mut Rng| {
                 let mut peer = Peer::new(&context, SocketType::Dealer, fork(rng));
                 peer.set_bytes(ROUTING_ID, b"the same");
+                peer.set(HEARTBEAT_IVL, 0);
                 peer.set(LINGER, 0);
                 peer.set(SNDTIMEO, 10);
                 peer.join(&endpoint, false);
                 peer
             };
+            let goes = || have_gone[sender as usize].store(true, SeqCst);
             let mut peer = open(&mut rng);
             let mut number = 0;
             let stays = sender + 1 == count;
@@ -217,19 +227,26 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
                 }
                 // One that is ignored stays so. It comes anew when the others have gone.
                 if stays && busy.left() == 0 && peer.rng.chance(20) {
+                    goes();
                     peer = open(&mut rng);
                 }
             }
+            goes();
             drop(peer);
             if !stays {
                 busy.is_last();
             }
         }));
     }
+    let mut heard = None;
     loop {
         let parts = router.recv().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(parts[0], b"the same");
         let (sender, _) = ledger.enter(0, &parts[1..]);
+        if let Some(before) = heard.replace(sender).filter(|before| *before != sender) {
+            let has_gone = have_gone[before as usize].load(SeqCst);
+            assert!(handover || !is_calm || has_gone, "{sender} is heard, while {before} is there");
+        }
         if sender + 1 == count && busy.left() == 0 {
             break;
         }
