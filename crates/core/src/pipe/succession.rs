@@ -24,6 +24,8 @@ impl Pipes {
             connection.set_receive_limit(0);
         }
         let _ = (0..READS).find(|_| !(self.take_all(id, &mut take) || self.read_now(id)));
+        // What the I/O thread has read between the last two of these steps.
+        self.take_all(id, &mut take);
         if let Some(connection) = connection {
             connection.set_receive_limit(self.options.receive_hwm);
         }

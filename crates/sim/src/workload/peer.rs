@@ -439,7 +439,9 @@ pub(super) fn receive(socket: &mut Socket, message: &mut Message, patience: Dura
 
 /// What a message is called in the story: sender and number, and the length of each part.
 fn named(parts: &[Vec<u8>]) -> String {
-    let head = parts.iter().find_map(|part| part.first_chunk::<8>().map(|head| u64::from_be_bytes(*head)));
+    // Behind the routing id that some peers have.
+    let mut rest = parts.iter().filter(|part| *part != b"the same");
+    let head = rest.find_map(|part| part.first_chunk::<8>().map(|head| u64::from_be_bytes(*head)));
     let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
     head.map_or("?".to_owned(), |head| format!("{}/{}", head >> 32, head as u32))
         + &format!(" of {lengths:?} bytes")

@@ -14,6 +14,8 @@ use crate::rng::Rng;
 use crate::world;
 
 const ROUTER_HANDOVER: i32 = 56;
+/// The place of `queued_out` among the statistics.
+const QUEUED_OUT: usize = 7;
 /// What one peer needs to send all that there is room for, in system calls, beside those that read
 /// what its socket holds.
 const SOME: u64 = 50_000;
@@ -66,6 +68,13 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
     // A read may take some bytes only, and costs three calls.
     let some = SOME + world::with(|world| world.kernel.faults.buffer.1).unwrap_or(0) / 4;
     let clients = spawn("clients", move || {
+        let leave = |(peer, context): (Peer, Context)| {
+            drop(peer);
+            while let Some(Err(error)) = (!is_inproc).then(|| context.terminate()) {
+                assert_eq!(error, Error::Interrupted, "terminate");
+            }
+        };
+        let mut stays = None;
         for (sender, count) in peers {
             let context = if is_inproc { own.clone() } else { Context::new() };
             let mut peer = Peer::new(&context, second, fork(&mut rng));
@@ -80,26 +89,30 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
                     std::thread::sleep(Duration::from_micros(rng.spread(10, 5_000)));
                 }
             }
+            // What a small buffer has no room for is still with the sender's system.
+            let waits = takes_over && !lossy && !is_inproc;
+            let has_arrived = || world::with(|world| world.kernel.all_has_arrived()).unwrap_or(true);
+            while waits && (peer.statistic(QUEUED_OUT) > 0 || !has_arrived()) {
+                std::thread::sleep(Duration::from_millis(100));
+            }
             if lossy {
                 peer.set(LINGER, 20_000);
             }
-            drop(peer);
-            while let Some(Err(error)) = (!is_inproc).then(|| context.terminate()) {
-                assert_eq!(error, Error::Interrupted, "terminate");
-            }
+            let leaves = match waits && rng.chance(2) {
+                // It is still there when the next one comes.
+                true => stays.replace((peer, context)),
+                false => Some((peer, context)),
+            };
+            leaves.into_iter().for_each(leave);
             while !lossy && !takes_over && hears.load(SeqCst) < tells.load(SeqCst) {
                 std::thread::sleep(Duration::from_secs(1));
-            }
-            // What a small buffer has no room for is still with the sender's system.
-            let has_arrived = || world::with(|world| world.kernel.all_has_arrived()).unwrap_or(true);
-            while !lossy && takes_over && !has_arrived() {
-                std::thread::sleep(Duration::from_millis(100));
             }
             // Its end arrives. Whether it was read by then is another matter.
             let longest = world::with(|world| world.kernel.faults.latency.1).unwrap_or(0);
             let more = if rng.chance(2) { rng.spread(1, 20_000) } else { 3_000_000 };
             std::thread::sleep(Duration::from_nanos(4 * longest) + Duration::from_micros(more));
         }
+        stays.into_iter().for_each(leave);
         done.is_last();
     });
     while heard.load(SeqCst) < total {
