@@ -76,6 +76,11 @@ impl Signals {
         self.caught
     }
 
+    /// Whether [`stop`](Self::stop) has said so.
+    pub fn was_told(&self) -> bool {
+        self.caught.is_some()
+    }
+
     /// Whether one has come, as the end of a command that was to do more.
     pub fn check(&mut self) -> Result<(), Failure> {
         self.stop().map_or(Ok(()), |code| Err(Failure::new(code, "")))

@@ -52,8 +52,10 @@ pub fn run(mut job: Job) -> Result<()> {
         }
     }
     let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals);
+    // One that comes from here on interrupts what is still to be delivered.
+    let was_ended = signals.was_told();
     let mut outcome = job.sink.end().and(outcome);
-    if outcome.is_ok() && socket::sends(job.kind) && signals.stop().is_none() {
+    if outcome.is_ok() && socket::sends(job.kind) && !was_ended {
         outcome = ending::drain(&mut *socket, job.timeout, &mut signals, &observed, job.quiet);
     }
     // A socket that only receives has nothing to deliver, and after a timeout it was waited long
