@@ -78,17 +78,18 @@ pub(crate) fn keep_secret(bytes: &[u8]) {
     HAS_SECRETS.store(true, SeqCst);
 }
 
+fn contains_one(bytes: &[u8], secrets: &[Vec<u8>]) -> bool {
+    secrets.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()))
+}
+
 /// A block is about to be freed: it contains no secret.
 unsafe fn look_for_secrets(at: *const u8, size: usize) {
     if !HAS_SECRETS.load(SeqCst) || world::me().is_none() || world::is_inside() {
         return;
     }
-    // SAFETY: the block, which nothing else refers to. It may never have been written to: what its
-    // bytes are then does not matter.
+    // SAFETY: the block, which nothing else refers to; what was not written to is zero.
     let bytes = unsafe { std::slice::from_raw_parts(at, size) };
-    let is_told = SECRETS.with(|secrets| {
-        secrets.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()))
-    });
+    let is_told = SECRETS.with(|secrets| contains_one(bytes, secrets));
     if is_told && !IS_TELLING.replace(true) {
         let why = format!("{size} bytes are freed with a secret in them:\n{}", Backtrace::force_capture());
         world::with(|world| world.fail(TOLD, &why));
@@ -105,8 +106,7 @@ pub(crate) fn secrets() -> Vec<Lost> {
         let mut own = secrets.iter().map(|secret| secret.as_ptr().addr());
         // SAFETY: a block that is not freed meanwhile; no other thread runs.
         let bytes = unsafe { std::slice::from_raw_parts(block.range.start as *const u8, block.range.len()) };
-        own.all(|own| own != block.range.start)
-            && secrets.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()))
+        own.all(|own| own != block.range.start) && contains_one(bytes, &secrets)
     };
     let mut blocks = if secrets.is_empty() { Vec::new() } else { blocks(NUMBER.load(SeqCst)) };
     blocks.retain(|block| block.number > 0 && is_told(block));

@@ -106,7 +106,7 @@ fn each<T: Send, R: Send, E: Send>(
 }
 
 fn ask(binary: &Path, rest: &[String], seed: u64) -> Result<Asked, String> {
-    let (told, last) = seeds::passes(binary, rest, ("REACHED", String::new()), seed)
+    let (told, last) = seeds::both_outputs(binary, rest, ("REACHED", String::new()), seed)
         .map_err(|words| format!("seed {seed} fails: {words}"))?;
     let numbers = told.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok());
     let workload = last.strip_prefix("passed ").and_then(|rest| rest.split(':').next());

@@ -214,9 +214,9 @@ pub(super) fn search(
     (seeds, None)
 }
 
-/// What a seed writes to the standard error, if it passes, or its last words; and what to the
-/// standard output.
-pub(super) fn passes(
+/// All that a seed that passes writes: to the standard error, and to the standard output. The error
+/// is the last words of one that fails.
+pub(super) fn both_outputs(
     binary: &Path,
     rest: &[String],
     variable: (&str, String),
