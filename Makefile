@@ -63,17 +63,17 @@ loom: ## the concurrent parts under every interleaving
 	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-mem -p tautline-io -p tautline-core --lib loom_
 
 upstream: ## libzmq's own behaviour tests on our library
-	@tests/upstream/run.sh
+	@tests/wire/upstream/run.sh
 
 interop: ## exchange with libzmq, JeroMQ, go-zeromq, omq-tokio, zmq.rs and peers written from raw bytes
-	@tests/interop/run.sh
-	@tests/interop/peers.sh
+	@tests/wire/interop/run.sh
+	@tests/wire/implementations/run.sh
 
 bsd: ## the code for macOS and the BSDs, on an imitation of their calls: unit tests, libzmq's own, the C ABI, interoperability
-	@tests/bsd/run.sh
+	@tests/host/bsd/run.sh
 
 programs: ## real programs, unmodified: pyzmq, Node.js, Go, Rust, Jupyter, locust, rsyslog, PHP ... (PREFIX=baseline: on libzmq 4.3.5)
-	@tests/programs/run.sh
+	@tests/world/programs/run.sh
 
 node: ## the Node.js package with its addon for this platform: target/npm/tautline-*.tgz
 	@scripts/need.sh cargo:cargo gcc:gcc node:nodejs npm:npm
@@ -82,10 +82,10 @@ node: ## the Node.js package with its addon for this platform: target/npm/tautli
 	@mkdir -p '$(TARGET)/npm' && cd '$(TARGET)/node/package' && npm pack --pack-destination '$(TARGET)/npm'
 
 dotnet: ## our .NET binding, compiled with Mono's compiler into target/bindings/dotnet, and its tests
-	@tests/bindings/dotnet.sh
+	@tests/ship/dotnet/run.sh
 
 soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
-	@SOAK_SECONDS=$(SOAK_SECONDS) tests/soak/run.sh
+	@SOAK_SECONDS=$(SOAK_SECONDS) tests/host/soak/run.sh
 
 fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS="null curve" some of them
 	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
@@ -100,11 +100,11 @@ miri: ## the engine's messages, parts of its queue and the protocol's frames und
 	@scripts/miri.sh
 
 systems: ## packages for distributions, installed into Debian 12 and 13, used and removed; and the recipes for package managers. As root
-	@tests/systems/run.sh
-	@tests/systems/recipes.sh
+	@tests/ship/distro/run.sh
+	@tests/ship/distro/recipes.sh
 
 attack: ## memory, processor time and a good client's answers under some hundred attacks, beside libzmq 4.3.5; APART=1 leaves a core to that client; OLD=folder of a third library
-	@$(if $(OLD),OLD=$(OLD)) $(if $(APART),APART=$(APART)) tests/attacks/run.sh --table
+	@$(if $(OLD),OLD=$(OLD)) $(if $(APART),APART=$(APART)) tests/wire/attacks/run.sh --table
 
 # Neither builds anything: as root there may be no Rust, and what root builds in the tree is in the way of its owner.
 # One after the other where both are asked for.

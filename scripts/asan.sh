@@ -19,7 +19,7 @@ fi
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Cdebug-assertions" CARGO_PROFILE_RELEASE_LTO=off \
     cargo build --release -p tautline-libzmq --target "$host" --target-dir "$target"
 
-programs=(tests/abi/{check,runtime,handles,messages,traffic,fork,drafts,endings,routing_ids}.c)
+programs=(tests/abi/c/{check,runtime,handles,messages,traffic,fork,drafts,endings,routing_ids}.c)
 gcc -std=c99 -g -O1 -fsanitize=address -Wall -Wextra -I include "${programs[@]}" "$target/$host/release/libzmq.a" \
     -pthread -ldl -lm -o "$work/runtime"
 code=0

@@ -5,7 +5,7 @@ set -uo pipefail
 # Against hangs.
 [[ ${LIMITED:-} == progress ]] || LIMITED=progress exec timeout -k 10 300 "$0" "$@"
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 progress=$root/scripts/progress.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/progress.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -5,8 +5,8 @@
 //! |---|---|
 //! | build | `target/cross/TARGET/libzmq.so` and `libzmq.a` (with debug information), for Windows `libzmq.dll` with `libzmq.dll.a`; exported, needed and versioned symbols |
 //! | unit | the unit tests of `proto`, `io` and `core` |
-//! | abi | the C programs of `tests/abi`; all of that suite where they run without an emulator on glibc |
-//! | upstream | libzmq's own tests, for Windows (`tests/upstream/windows.sh`) |
+//! | abi | the C programs of `tests/abi/c`; all of that suite where they run without an emulator on glibc |
+//! | upstream | libzmq's own tests, for Windows (`tests/wire/upstream/windows.sh`) |
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
 //! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, where there is a package for it |
 //! | node | a Node.js of that system with that addon: exchanges by every pattern |

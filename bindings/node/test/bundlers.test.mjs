@@ -1,5 +1,5 @@
 // Programs that a bundler has put into one file: beside the package with the addon, and beside the addon's file alone. `TOOLS` is a folder
-// where the bundlers are installed (`tests/bindings/node.sh` does it).
+// where the bundlers are installed (`tests/ship/node/run.sh` does it).
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"

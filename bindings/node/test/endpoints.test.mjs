@@ -1,5 +1,5 @@
 // What errors say: the texts of `zeromq`, the endpoint, and what is wrong with it. `TOOLS` is a folder where `zeromq` is installed
-// (`tests/bindings/node.sh` does it).
+// (`tests/ship/node/run.sh` does it).
 import assert from "node:assert/strict"
 import { createRequire } from "node:module"
 import { join } from "node:path"

@@ -1,5 +1,5 @@
 // The examples of zeromq's own README run with the import changed, and another port. `ZEROMQ_README` is the path of that README, of
-// version 6 (`tests/bindings/node.sh` fetches it).
+// version 6 (`tests/ship/node/run.sh` fetches it).
 import assert from "node:assert/strict"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"

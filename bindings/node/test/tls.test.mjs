@@ -1,4 +1,4 @@
-// TLS: `tls+tcp` and `wss`. `CERTIFICATES` is a folder with those of the repository's tests (`tests/bindings/node.sh` sets it).
+// TLS: `tls+tcp` and `wss`. `CERTIFICATES` is a folder with those of the repository's tests (`tests/ship/node/run.sh` sets it).
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

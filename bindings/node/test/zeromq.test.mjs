@@ -1,5 +1,5 @@
 // The package `tautline-zeromq`: programs of the unchanged package `zeromq` run on Tautline. `TOOLS` is a folder where that is installed,
-// `LIBRARY` a libzmq.so of Tautline (`tests/bindings/node.sh` has both).
+// `LIBRARY` a libzmq.so of Tautline (`tests/ship/node/run.sh` has both).
 import assert from "node:assert/strict"
 import { execFile, execFileSync } from "node:child_process"
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"

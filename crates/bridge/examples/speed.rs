@@ -1,7 +1,7 @@
 //! Each route of `taut bridge` beside NATS alone, which does the same with its own client: how many
 //! messages a second, and how long one takes on its way.
 //!
-//! `tests/beyond/run.sh --speed` builds all of it and calls `speed NATS-SERVER TAUT FOLDER [ROUNDS]`.
+//! `tests/tools/bridge/run.sh --speed` builds all of it and calls `speed NATS-SERVER TAUT FOLDER [ROUNDS]`.
 //! A pair is NATS alone and then the route, at once; what counts is the ratio of each pair. NATS
 //! alone publishes and receives in this process. The route has a process of its own between. What
 //! the processes cost is their processor time, which says the same on a machine with other work.

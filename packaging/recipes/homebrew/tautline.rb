@@ -1,5 +1,5 @@
 # Tried: Ruby reads it, and its install and test commands run on Linux by a stand-in for Homebrew's Formula
-# (tests/systems/formula.rb). Not tried: Homebrew itself, which could not be had, and macOS.
+# (tests/ship/distro/formula.rb). Not tried: Homebrew itself, which could not be had, and macOS.
 #
 # There is no release to fetch, so it builds the newest commit only.
 class Tautline < Formula

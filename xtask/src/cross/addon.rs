@@ -46,7 +46,7 @@ pub fn exchange(run: &Run) -> Result<Counts, String> {
         return Err(format!("{} is not built", addon.display()));
     }
     let words = run.tools.node(&run.steps, run.target, npm, &run.out.join("node"))?;
-    let mut exchanges = Command::new(run.steps.root.join("tests/cross/node.sh"));
+    let mut exchanges = Command::new(run.steps.root.join("tests/ship/cross/node.sh"));
     exchanges.arg(words.join(" ")).arg(npm.name).arg(&addon);
     Ok(Counts::of(&run.steps.step("exchanges by Node.js", &mut exchanges)?))
 }

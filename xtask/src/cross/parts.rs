@@ -59,7 +59,7 @@ fn build(run: &Run) -> Result<Counts, String> {
     let mut counts = Counts { passed: checks.saturating_sub(failed), failed, skipped: 0 };
     if let Some(wheel) = run.target.wheel {
         let mut python = run.tools.python();
-        python.arg("tests/cross/wheel.py").args([&library, &run.out]).arg(wheel);
+        python.arg("tests/ship/cross/wheel.py").args([&library, &run.out]).arg(wheel);
         run.steps.step("asking auditwheel", &mut python)?;
         counts += Counts::PASSED;
     }
@@ -91,7 +91,7 @@ fn unit(run: &Run) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// The programs of tests/abi, each of several files.
+/// The programs of tests/abi/c, each of several files.
 const PROGRAMS: [(&str, &[&str]); 3] = [
     ("runtime", &["runtime", "handles", "messages", "traffic", "fork", "drafts", "endings", "routing_ids"]),
     ("descriptors", &["descriptors"]),
@@ -104,7 +104,7 @@ fn abi(run: &Run) -> Result<Counts, String> {
         return windows::abi(run);
     }
     if run.tools.runner(run.target).is_none() {
-        let suite = run.steps.root.join("tests/abi/run.sh");
+        let suite = run.steps.root.join("tests/abi/c/run.sh");
         return Ok(Counts::of(
             &run.steps.step("tests of the C interface", &mut command([&suite, &run.out]))?,
         ));
@@ -129,7 +129,7 @@ fn upstream(run: &Run) -> Result<Counts, String> {
 }
 
 fn sources(files: &[&'static str]) -> Vec<String> {
-    files.iter().copied().chain(["check"]).map(|file| format!("tests/abi/{file}.c")).collect()
+    files.iter().copied().chain(["check"]).map(|file| format!("tests/abi/c/{file}.c")).collect()
 }
 
 fn interop(run: &Run) -> Result<Counts, String> {
@@ -141,13 +141,13 @@ fn interop(run: &Run) -> Result<Counts, String> {
     let theirs = run.out.join("exchange-theirs");
     let library = baseline.join("libzmq/lib");
     let mut cc = Command::new("cc");
-    cc.args(WARNINGS).args(["-I", "include", "tests/cross/exchange.c", "-o"]).arg(&theirs);
+    cc.args(WARNINGS).args(["-I", "include", "tests/ship/cross/exchange.c", "-o"]).arg(&theirs);
     cc.arg(library.join("libzmq.so")).arg(format!("-Wl,-rpath,{}", library.display()));
     run.steps.step("compiling for libzmq", &mut cc)?;
-    let ours = run.compile("exchange", ["tests/cross/exchange.c".to_owned()])?;
+    let ours = run.compile("exchange", ["tests/ship/cross/exchange.c".to_owned()])?;
     let mut words = run.tools.runner(run.target).unwrap_or_default();
     words.push(ours.display().to_string());
-    let mut exchanges = Command::new(root.join("tests/cross/interop.sh"));
+    let mut exchanges = Command::new(root.join("tests/ship/cross/interop.sh"));
     exchanges.arg(words.join(" ")).arg(&theirs);
     Ok(Counts::of(&run.steps.step("exchanges with libzmq", &mut exchanges)?))
 }

@@ -201,14 +201,14 @@ impl Tools {
 
 /// Makes what wine needs in `directory`; what it is started with.
 fn prepare_wine(steps: &Steps, directory: &Path) -> Result<Vec<String>, String> {
-    let script = steps.root.join("tests/cross/wine.sh");
+    let script = steps.root.join("tests/ship/cross/wine.sh");
     let words = vec![script.display().to_string(), directory.display().to_string()];
     once(directory, "prng", || {
         let describe = |error: std::io::Error| format!("{}: {error}", directory.display());
         fs::create_dir_all(directory).map_err(describe)?;
         let mut cc = Command::new("x86_64-w64-mingw32-gcc");
         cc.args(["-shared", "-o"]).arg(directory.join("bcryptprimitives.dll"));
-        cc.args(["tests/cross/prng.c", "-ladvapi32"]);
+        cc.args(["tests/ship/cross/prng.c", "-ladvapi32"]);
         steps.step("compiling what wine lacks", &mut cc)?;
         let mut boot = Command::new(&script);
         steps.step("starting wine", boot.arg(directory).args(["wineboot", "--init"]))?;

@@ -102,7 +102,7 @@ pub fn abi(run: &Run) -> Result<Counts, String> {
 
 /// libzmq's own tests, built with MinGW and run under wine.
 pub fn upstream(run: &Run) -> Result<Counts, String> {
-    let mut suite = Command::new(run.steps.root.join("tests/upstream/windows.sh"));
+    let mut suite = Command::new(run.steps.root.join("tests/wire/upstream/windows.sh"));
     // `target/cross/TARGET`: the script finds wine's folder in `target/cross`.
     let target = run.out.parent().and_then(Path::parent).unwrap_or(&run.out);
     suite.arg(&run.out).env("CARGO_TARGET_DIR", target);

@@ -2,7 +2,7 @@
 //! without tests. The tools are LLVM's, of the compiler's own version, which rustup installs where
 //! they are missing.
 //!
-//! What the simulator cannot reach is listed with its reason in `tests/simulation/unreached.txt`: a
+//! What the simulator cannot reach is listed with its reason in `tests/sim/unreached.txt`: a
 //! file, or one of its functions, in each line.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ const PROFILE: &str = "%2m.profraw";
 const PARTS: [&str; 2] = ["crates/core/src", "crates/io/src"];
 /// Below them, in sums only.
 const FOUNDATIONS: [&str; 2] = ["crates/mem/src", "crates/proto/src"];
-const UNREACHED: &str = "tests/simulation/unreached.txt";
+const UNREACHED: &str = "tests/sim/unreached.txt";
 
 /// Lines of a file, each with whether it was run.
 type Lines = BTreeMap<usize, bool>;

@@ -1,5 +1,5 @@
 //! Faults that the engine once had, put back one after the other: what the simulator finds, and how
-//! fast. Each is a patch in `tests/simulation/faults`, which begins with what it brings back. Two
+//! fast. Each is a patch in `tests/sim/faults`, which begins with what it brings back. Two
 //! kinds of lines before the first change are for this program:
 //!
 //! ```text
@@ -26,7 +26,7 @@ struct Planted {
 
 /// Whether all were found, but those of which it is known that they are not.
 pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String]) -> Result<bool, String> {
-    let mut all = planted(&root.join("tests/simulation/faults"))?;
+    let mut all = planted(&root.join("tests/sim/faults"))?;
     if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
         let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         return Err(format!("there is no fault {name}, but {}", known.join(", ")));

@@ -1,4 +1,4 @@
-//! `tap --pcapng`: the file as it is, and as tshark reads it where `tests/cli/run.sh` has that.
+//! `tap --pcapng`: the file as it is, and as tshark reads it where `tests/tools/cli/run.sh` has that.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -142,7 +142,7 @@ fn what_goes_elsewhere_gets_addresses() {
 
 /// The other end's half of a conversation is a peer like any other, to those who know ZMTP.
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn libzmq_understands_what_is_captured() {
     test("libzmq_understands_what_is_captured", || {
         let world = World::new();
@@ -172,7 +172,7 @@ fn libzmq_understands_what_is_captured() {
 }
 
 #[test]
-#[ignore = "needs tshark: tests/cli/run.sh"]
+#[ignore = "needs tshark: tests/tools/cli/run.sh"]
 fn wireshark_reads_it() {
     test("wireshark_reads_it", || {
         let world = World::new();
@@ -184,7 +184,7 @@ fn wireshark_reads_it() {
         let args = ["dealer", &at, "-q", "-n", "4", "hello", "{size:100000}", "again", "{size:200000}"];
         assert_eq!(run(&args).code, Some(0));
         assert_eq!(capture.end().code, Some(0));
-        let tshark = std::env::var("TAUT_TSHARK").expect("TAUT_TSHARK names tshark: tests/cli/run.sh");
+        let tshark = std::env::var("TAUT_TSHARK").expect("TAUT_TSHARK names tshark: tests/tools/cli/run.sh");
         let read = |args: &[&str]| {
             let mut command = Command::new(&tshark);
             command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Against libzmq 4.3.5, the one in pyzmq: `tests/cli/run.sh` has it and names its Python in
+//! Against libzmq 4.3.5, the one in pyzmq: `tests/tools/cli/run.sh` has it and names its Python in
 //! `TAUT_PYTHON`.
 
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ def bound(kind, **options):
     return socket
 ";
     let python =
-        std::env::var("TAUT_PYTHON").expect("TAUT_PYTHON names a Python with pyzmq: tests/cli/run.sh");
+        std::env::var("TAUT_PYTHON").expect("TAUT_PYTHON names a Python with pyzmq: tests/tools/cli/run.sh");
     let mut command = Command::new(python);
     command.arg("-c").arg(format!("{HEAD}{program}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -27,7 +27,7 @@ def bound(kind, **options):
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn messages_go_both_ways() {
     test("messages_go_both_ways", || {
         let mut peer = python("s = bound(zmq.PULL)\nprint(s.recv_multipart(), flush=True)");
@@ -39,7 +39,7 @@ fn messages_go_both_ways() {
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn questions_and_news() {
     test("questions_and_news", || {
         let mut peer = python("s = bound(zmq.REP)\ns.send(s.recv().upper())\ncontext.destroy(-1)");
@@ -57,7 +57,7 @@ fn questions_and_news() {
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn ping_tells_what_libzmq_is() {
     test("ping_tells_what_libzmq_is", || {
         for (kind, round_trip) in [
@@ -82,7 +82,7 @@ fn ping_tells_what_libzmq_is() {
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn curve_and_plain_with_libzmq() {
     test("curve_and_plain_with_libzmq", || {
         let folder = TempDir::new();
@@ -128,7 +128,7 @@ while True: s.send(s.recv().upper())
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn plain_with_libzmq_at_either_end() {
     test("plain_with_libzmq_at_either_end", || {
         let folder = TempDir::new();
@@ -172,7 +172,7 @@ while True: s.send(s.recv().upper())
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn bench_with_libzmq_at_the_other_end() {
     test("bench_with_libzmq_at_the_other_end", || {
         let mut peer =
@@ -195,9 +195,9 @@ fn bench_with_libzmq_at_the_other_end() {
     });
 }
 
-/// Tautline's library, that `run` takes by itself: `tests/cli/run.sh` has built it.
+/// Tautline's library, that `run` takes by itself: `tests/tools/cli/run.sh` has built it.
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn pyzmq_runs_on_tautline() {
     test("pyzmq_runs_on_tautline", || {
         let python = std::env::var("TAUT_PYTHON").unwrap();

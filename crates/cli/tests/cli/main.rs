@@ -1,5 +1,5 @@
 //! `taut` as a user types it: the real binary, against itself, against raw sockets, under a
-//! pseudo-terminal, and against libzmq where `tests/cli/run.sh` has one.
+//! pseudo-terminal, and against libzmq where `tests/tools/cli/run.sh` has one.
 
 mod answers;
 mod audit;

@@ -521,9 +521,9 @@ fn metrics_are_sent_to_a_collector() {
     });
 }
 
-/// Prometheus' own parser, a library of Python: `tests/cli/run.sh` has it.
+/// Prometheus' own parser, a library of Python: `tests/tools/cli/run.sh` has it.
 #[test]
-#[ignore = "needs a parser of OpenMetrics: tests/cli/run.sh"]
+#[ignore = "needs a parser of OpenMetrics: tests/tools/cli/run.sh"]
 fn metrics_are_understood_by_prometheus() {
     test("metrics_are_understood_by_prometheus", || {
         let world = World::new();

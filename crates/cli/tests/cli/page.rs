@@ -1,4 +1,4 @@
-//! The page of `taut web` in Chromium: `tests/cli/run.sh` names it in `TAUT_CHROMIUM` where it is
+//! The page of `taut web` in Chromium: `tests/tools/cli/run.sh` names it in `TAUT_CHROMIUM` where it is
 //! installed. With `TAUT_SCREENSHOTS` the pictures are kept in that folder.
 
 use std::process::{Command, Stdio};
@@ -38,7 +38,7 @@ fn system(world: &World) {
 
 /// What the page is after some seconds of its own time, or a picture of it.
 fn browser(options: &[&str], address: &str) -> String {
-    let chromium = std::env::var("TAUT_CHROMIUM").expect("TAUT_CHROMIUM names Chromium: tests/cli/run.sh");
+    let chromium = std::env::var("TAUT_CHROMIUM").expect("TAUT_CHROMIUM names Chromium: tests/tools/cli/run.sh");
     let mut command = Command::new(chromium);
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]);
     command.args(options).arg(address);
@@ -47,7 +47,7 @@ fn browser(options: &[&str], address: &str) -> String {
 }
 
 #[test]
-#[ignore = "needs Chromium: tests/cli/run.sh"]
+#[ignore = "needs Chromium: tests/tools/cli/run.sh"]
 fn a_browser_shows_the_page() {
     test("a_browser_shows_the_page", || {
         let world = World::new();
@@ -86,7 +86,7 @@ fn pictures(address: &str, name: &str) {
 }
 
 #[test]
-#[ignore = "needs Chromium: tests/cli/run.sh"]
+#[ignore = "needs Chromium: tests/tools/cli/run.sh"]
 fn a_browser_shows_the_messages_of_a_socket() {
     test("a_browser_shows_the_messages_of_a_socket", || {
         let world = World::new();

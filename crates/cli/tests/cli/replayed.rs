@@ -50,7 +50,7 @@ fn what_does_not_go_with_replay_is_told() {
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn a_ring_answers_libzmq() {
     test("a_ring_answers_libzmq", || {
         let folder = TempDir::new();

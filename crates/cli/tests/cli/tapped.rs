@@ -441,13 +441,13 @@ fn look_at_program(world: &World, pid: &str, mut program: Running) {
 }
 
 #[test]
-#[ignore = "needs the library: tests/cli/run.sh"]
+#[ignore = "needs the library: tests/tools/cli/run.sh"]
 fn a_program_in_c_is_seen() {
     test("a_program_in_c_is_seen", || {
         let world = World::new();
         let folder = world.folder.path();
         let library =
-            std::env::var("TAUT_LIBRARY").expect("TAUT_LIBRARY names the library: tests/cli/run.sh");
+            std::env::var("TAUT_LIBRARY").expect("TAUT_LIBRARY names the library: tests/tools/cli/run.sh");
         std::os::unix::fs::symlink(library, folder.join("libzmq.so.5")).unwrap();
         std::fs::write(folder.join("program.c"), PROGRAM).unwrap();
         let include = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
@@ -471,7 +471,7 @@ fn a_program_in_c_is_seen() {
 }
 
 #[test]
-#[ignore = "needs the library and pyzmq: tests/cli/run.sh"]
+#[ignore = "needs the library and pyzmq: tests/tools/cli/run.sh"]
 fn a_program_in_python_is_seen() {
     test("a_program_in_python_is_seen", || {
         let world = World::new();
@@ -486,7 +486,7 @@ while question != b'end':
     s.send_multipart([b'an', b'answer'])
 s.close(); context.term()
 ";
-        let python = std::env::var("TAUT_PYTHON").expect("TAUT_PYTHON names a Python: tests/cli/run.sh");
+        let python = std::env::var("TAUT_PYTHON").expect("TAUT_PYTHON names a Python: tests/tools/cli/run.sh");
         let mut command = world.command(&["run", "--observe", &python, "-c", program]);
         command.env("TAUT_LIBRARY", std::env::var("TAUT_LIBRARY").unwrap());
         let mut program = Running::start(command);

@@ -72,7 +72,7 @@ fn what_is_no_topic_or_pattern_is_told() {
 }
 
 #[test]
-#[ignore = "needs libzmq: tests/cli/run.sh"]
+#[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn topics_with_libzmq_at_the_other_end() {
     test("topics_with_libzmq_at_the_other_end", || {
         let mut peer =

@@ -1,4 +1,4 @@
-# Tried: its own commands, run by CMake with stand-ins for vcpkg's functions (tests/systems/vcpkg.cmake), and a program that
+# Tried: its own commands, run by CMake with stand-ins for vcpkg's functions (tests/ship/distro/vcpkg.cmake), and a program that
 # finds the result by find_package(ZeroMQ). Not tried: vcpkg itself, which could not be had.
 #
 # There is no release to fetch: TAUTLINE_SOURCE in the environment names a clone. cargo and make are not among the tools that vcpkg brings.

@@ -1,5 +1,5 @@
 //! Both implementations make what Project Wycheproof, libsodium and each other say. The code that
-//! runs depends on the processor, so `tests/crypto/run.sh` runs these on several.
+//! runs depends on the processor, so `tests/host/crypto/run.sh` runs these on several.
 
 use sha1::{Digest, Sha1};
 use wycheproof::TestResult;

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# A program several times at once, on one processor, on another and on any: what depends on who is interrupted when, shows there.
+#
+#   tests/abi/c/crowded.sh ROUNDS PROGRAM...
+#
+# Exit code 0 if every run ended with 0; of others the output is shown.
+set -uo pipefail
+
+rounds=$1
+shift
+work=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does not reach jobs in the background
+allowed=$(taskset -cp $$ | sed 's/.*: //')
+first=${allowed%%[,-]*} last=${allowed##*[,-]}
+
+# repeat NAME PREFIX...: the program ROUNDS times in a row
+repeat() {
+    local name=$1 round
+    shift
+    for ((round = 1; round <= rounds; round++)); do
+        "$@" >"$work/$name" 2>&1 || {
+            echo "round $round of $name ended with $?"
+            tail -n 20 "$work/$name"
+            return 1
+        }
+    done
+}
+
+jobs=()
+repeat free-1 "$@" & jobs+=($!)
+repeat free-2 "$@" & jobs+=($!)
+repeat first taskset -c "$first" "$@" & jobs+=($!)
+repeat last taskset -c "$last" "$@" & jobs+=($!)
+code=0
+for job in "${jobs[@]}"; do
+    wait "$job" || code=1
+done
+exit $code

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The events of zmq_socket_monitor, and what the calls around them return, in about two hundred situations: those of this
+# library beside those of libzmq 4.3.5, which are recorded in libzmq-4.3.5.tsv.
+#
+#   tests/abi/events/run.sh                 builds and compares target/release/libzmq.so
+#   tests/abi/events/run.sh LIBDIR          compares the libzmq.so.5, or else libzmq.so, in LIBDIR
+#   tests/abi/events/run.sh LIBDIR NAME     plays the situations whose names begin so, and shows what comes
+#   tests/abi/events/run.sh record          plays libzmq 4.3.5 and writes the table anew: version 1 of the events on the stable
+#                                       library, version 2 on one with drafts and WebSocket
+#
+# What may differ is in differences.tsv, each line with its reason, which is a row of docs/compat.md. After a change,
+# `tests/abi/events/compare.py --write` rewrites it from the last run: new lines have the reason `?`.
+# Ends with `events: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+out=$target/events
+mkdir -p "$out"
+TMPDIR=$(mktemp -d /tmp/events.XXXXXX)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
+# build LIBRARY: the program, for any of them. What it lacks of the draft interface it does without.
+build() {
+    "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -O1 -I "$root/include" "$here"/*.c "$1" -pthread -o "$out/events"
+}
+
+# play LIBDIR VERSION [NAME]
+play() {
+    LD_LIBRARY_PATH=$1 timeout 1800 "$out/events" "${@:2}"
+}
+
+if [[ ${1:-} == record ]]; then
+    "$root/scripts/libzmq-baseline.sh"
+    "$root/scripts/libzmq-baseline.sh" --ws
+    stable=$target/baseline/libzmq/lib drafts=$target/baseline/libzmq-ws/lib
+    build "$drafts/libzmq.so.5"
+    # It aborts in one of them, which the table says.
+    { play "$stable" 1 && play "$drafts" 2; } >"$out/recorded.tsv"
+    mv "$out/recorded.tsv" "$here/libzmq-4.3.5.tsv"
+    wc -l "$here/libzmq-4.3.5.tsv"
+    exit
+fi
+
+libdir=${1:-}
+if [[ -z $libdir ]]; then
+    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
+    libdir=$target/release
+fi
+libdir=$(cd "$libdir" && pwd)
+if [[ ! -e $libdir/libzmq.so.5 ]]; then
+    ln -sf "$libdir/libzmq.so" "$out/libzmq.so.5"
+    libdir=$out
+fi
+build "$libdir/libzmq.so.5"
+if [[ -n ${2:-} ]]; then
+    play "$libdir" 1 "$2"
+    play "$libdir" 2 "$2"
+    exit
+fi
+{ play "$libdir" 1 && play "$libdir" 2; } >"$out/played.tsv"
+exec "$here/compare.py"

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, others
+# whose connections are cut, and publishers with slow subscribers, then a leak check under valgrind.
+#
+#   tests/host/soak/run.sh           ours: builds and uses target/release/libzmq.so
+#   tests/host/soak/run.sh LIBDIR    the libzmq.so.5 in LIBDIR, to check the soak itself
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+"$root/scripts/need.sh" cargo:cargo gcc:gcc python3:python3 valgrind:valgrind >&2
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does not reach jobs in the background
+libdir=${1:-}
+if [[ -z $libdir ]]; then
+    (cd "$root" && cargo build --release -p tautline-libzmq)
+    ln -s "$(readlink -f "$target/release/libzmq.so")" "$work/libzmq.so.5"
+    libdir=$work
+fi
+export LD_LIBRARY_PATH=$libdir
+
+flags=(-std=gnu11 -O2 -g -Wall -Wextra -I"$root/include" -pthread)
+gcc "${flags[@]}" "$here/soak.c" "$here/checked.c" -o "$work/soak" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/leak.c" "$here/checked.c" -o "$work/leak" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/waiting.c" "$here/checked.c" -o "$work/waiting" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/cuts.c" "$here/relay.c" "$here/checked.c" -o "$work/cuts" -l:libzmq.so.5 -L"$libdir"
+gcc "${flags[@]}" "$here/crowd.c" "$here/checked.c" -o "$work/crowd" -l:libzmq.so.5 -L"$libdir"
+
+# Some of them on one processor: what depends on who is interrupted when, shows there.
+allowed=$(taskset -cp $$ | sed 's/.*: //')
+waiting=()
+cuts=()
+crowds=()
+for seed in 1 2 3 4; do
+    case $seed in
+    1) on=${allowed%%[,-]*} ;;
+    2) on=${allowed##*[,-]} ;;
+    *) on=$allowed ;;
+    esac
+    taskset -c "$on" "$work/waiting" "${SOAK_SECONDS:-1800}" "$seed" &
+    waiting+=($!)
+    if [[ $seed -le 2 ]]; then
+        taskset -c "$on" "$work/cuts" "${SOAK_SECONDS:-1800}" "$seed" &
+        cuts+=($!)
+    else
+        taskset -c "$on" "$work/crowd" "${SOAK_SECONDS:-1800}" "$seed" &
+        crowds+=($!)
+    fi
+done
+
+# joined NAME JOB...: how many of the jobs have passed; false if not all.
+joined() {
+    local name=$1 passed=0 job
+    shift
+    for job in "$@"; do
+        wait "$job" && passed=$((passed + 1)) || true
+    done
+    echo "$name: $passed passed, $(($# - passed)) failed, 0 skipped"
+    [[ $passed -eq $# ]]
+}
+
+code=0
+python3 "$here/soak.py" "$work/soak" "$work" "${SOAK_SECONDS:-1800}" || code=1
+joined waiting "${waiting[@]}" || code=1
+joined cuts "${cuts[@]}" || code=1
+joined crowd "${crowds[@]}" || code=1
+
+if timeout 300 "$work/leak" && timeout 600 valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect \
+    --errors-for-leak-kinds=definite,indirect --error-exitcode=9 --fair-sched=yes "$work/leak"; then
+    echo 'leaks: 1 passed, 0 failed, 0 skipped'
+else
+    echo 'leaks: 0 passed, 1 failed, 0 skipped'
+    code=1
+fi
+exit $code

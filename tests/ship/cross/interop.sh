@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Exchanges over tcp between two programs made of exchange.c, each on a library of its own; either binds once.
+#
+#   tests/ship/cross/interop.sh OURS THEIRS     each a command, of several words perhaps
+#
+# Ends with `interop: N passed, N failed, 0 skipped`; exit code 0 if nothing failed.
+set -uo pipefail
+
+passed=0 failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkfifo "$work/endpoint"
+
+# exchange CASE BINDING CONNECTING
+exchange() {
+    local binder connecter code=0 endpoint
+    # shellcheck disable=SC2086 # commands are words
+    $2 "$1" bind >"$work/endpoint" 2>"$work/log" &
+    binder=$!
+    read -r endpoint <"$work/endpoint"
+    endpoint=${endpoint%$'\r'}
+    # shellcheck disable=SC2086
+    $3 "$1" connect "$endpoint" 2>>"$work/log" &
+    connecter=$!
+    # Without the one the other would wait.
+    wait -n "$binder" "$connecter" || code=$?
+    [[ $code -eq 0 ]] || kill "$binder" "$connecter" 2>/dev/null
+    wait "$binder" || code=$?
+    wait "$connecter" || code=$?
+    if [[ $code -eq 0 ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED $1, $2 binds"
+        head -n 10 "$work/log"
+    fi
+}
+
+for case in push pull req dealer sub curve; do
+    echo "  $case"
+    exchange "$case" "$1" "$2"
+    exchange "$case" "$2" "$1"
+done
+echo "interop: $passed passed, $failed failed, 0 skipped"
+[[ $failed -eq 0 ]]

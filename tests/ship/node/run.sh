@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The Node.js binding: builds the addon, runs its tests with Node's own test runner, and the exchange over every pattern that
+# tests/world/programs runs on the package `zeromq`, with the import changed. Looks whether all that, and `make node`, has put a file into
+# the sources. Ends with `node: N passed, N failed, N skipped`.
+#
+# From npm come, once, kept under target/bindings: the TypeScript compiler, two bundlers, and zeromq with its README for its examples.
+# Without the registry the tests that need them are skipped. LIBRARY is the libzmq.so that goes under zeromq; without it that is the
+# release build, and it is built if there is none.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+binding=$root/bindings/node
+tools=$target/bindings/node-tools
+if [[ ${LIMITED:-} != node-binding ]]; then
+    LIMITED=node-binding exec timeout -k 10 "${LIMIT:-700}" "$0" "$@"
+fi
+
+if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then
+    echo "skipped: the Node.js binding needs cargo, node and npm"
+    echo "node: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+# The tools are pinned: what is tested does not change from one day to the next.
+pinned="typescript@5.9.3 @types/node@20.19.25 zeromq@6.8.0
+    esbuild@0.28.2 rollup@4.68.8 @rollup/plugin-node-resolve@16.0.3 @rollup/plugin-commonjs@29.0.3"
+if [[ $(cat "$tools/.complete" 2>/dev/null) != "$pinned" ]]; then
+    rm -rf "$tools" && mkdir -p "$tools"
+    # shellcheck disable=SC2086
+    if npm install --ignore-scripts --no-audit --no-fund --no-save --prefix "$tools" $pinned >"$tools.log" 2>&1; then
+        echo "$pinned" >"$tools/.complete"
+    else
+        tail -n 5 "$tools.log"
+    fi
+fi
+if [[ -e $tools/.complete ]]; then
+    export TOOLS=$tools TSC=$tools/node_modules/.bin/tsc ZEROMQ_README=$tools/node_modules/zeromq/README.md
+fi
+
+if [[ -z ${LIBRARY:-} ]]; then
+    LIBRARY=$target/release/libzmq.so
+    [[ -e $LIBRARY ]] || (cd "$root" && CARGO_TARGET_DIR=$target cargo build --release --locked -p tautline-libzmq)
+fi
+export LIBRARY CERTIFICATES=$root/crates/testkit/src/certificates
+export CARGO_TARGET_DIR=$target/node
+sources() { find "$binding" | sort; }
+before=$(sources)
+# The tests run in a copy: nothing is written into the sources.
+tree=$target/bindings/node-tree copy=$target/bindings/node-tree/bindings/node
+rm -rf "$tree" && mkdir -p "$copy"
+node "$binding/scripts/build.mjs" --out "$copy"
+cp -r "$binding"/{test,scripts,zeromq} "$copy"
+mkdir -p "$tree/tests/world/programs" "$copy/node_modules"
+ln -s "$tools/node_modules/@types" "$copy/node_modules/@types"
+cp -r "$root"/LICENSE-* "$root/include" "$tree"
+cp -r "$root/tests/world/programs/node" "$tree/tests/world/programs"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/node-binding.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+code=0
+(cd "$copy" && node --test --test-reporter=tap test/) 2>&1 | tee "$work/tap" |
+    grep --line-buffered -vE '^ *# Subtest|duration_ms|^ *(---|\.\.\.)$' || code=$?
+sum() { sed -n "s/^# $1 \([0-9]*\)$/\1/p" "$work/tap"; }
+passed=$(sum pass) failed=$(($(sum fail) + $(sum cancelled))) skipped=$(sum skipped)
+
+mkdir "$work/node_modules"
+ln -s "$copy" "$work/node_modules/tautline"
+sed 's/require("zeromq")/require("tautline")/' "$root/tests/world/programs/node/exchange.js" >"$work/exchange.js"
+(cd "$work" && timeout 120 node exchange.js) | tee "$work/exchange.log" | grep -v '^ok ' || true
+passed=$((passed + $(grep -c '^ok ' "$work/exchange.log" || true)))
+failed=$((failed + $(grep -c '^not ok ' "$work/exchange.log" || true)))
+grep -q '^end$' "$work/exchange.log" || failed=$((failed + 1))
+[[ $code -eq 0 || $failed -gt 0 ]] || failed=1
+
+if make --no-print-directory -C "$root" node CARGO_TARGET_DIR="$target" >"$work/make.log" 2>&1 && left=$(diff <(echo "$before") <(sources)); then
+    echo "ok - make node, and nothing new in the sources"
+    passed=$((passed + 1))
+else
+    echo "not ok - make node, and nothing new in the sources"
+    tail -n 5 "$work/make.log"
+    echo "${left:-}"
+    failed=$((failed + 1))
+fi
+
+echo "node: $passed passed, $failed failed, $skipped skipped"
+[[ $failed -eq 0 ]]

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# The wheel tautline-zmq for this machine: built, looked through, and used in empty virtual environments with pyzmq as PyPI has it.
+#
+#   tests/ship/wheel/run.sh                     all
+#   tests/ship/wheel/run.sh Switch Broken...    classes or tests of tests.py by name
+#   WHEEL=FILE tests/ship/wheel/run.sh          with a wheel that is there, as of a release
+#
+# pyzmq's own suite on the wheel is a program of its own: tests/world/programs/wheel.sh. What comes from PyPI and Debian is kept in
+# target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+cd "$root"
+built=$(packaging/python/build.sh)
+wheels=$(dirname "$built") WHEEL=$(realpath "${WHEEL:-$built}")
+TOOLS=$(echo "$wheels"/tools/*/bin)
+export WHEEL TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+unset "${!TAUTLINE_@}" "${!TAUT_@}" "${!PYTHON@}" LD_PRELOAD LD_LIBRARY_PATH
+mkdir -p "$CACHE"
+
+# have FOLDER COMMAND...: the command fills the empty folder, once; without the registry it stays away, and its tests are skipped.
+have() {
+    local folder=$CACHE/$1
+    shift
+    [[ ! -e $folder ]] || return 0
+    rm -rf "$folder.part"
+    mkdir "$folder.part"
+    if (cd "$folder.part" && "$@") >"$folder.log" 2>&1; then
+        mv "$folder.part" "$folder"
+    else
+        echo "wheel: ${folder##*/} could not be had: $(tail -n 1 "$folder.log")"
+    fi
+}
+pyzmq() { "$TOOLS/pip" download --quiet --no-deps --only-binary :all: "pyzmq==$1"; }
+# Not installed: it would bring a libzmq into the loader's default path.
+debian() {
+    local deb packages=(python3-zmq libzmq5 libsodium23 libpgm-5.3-0 libnorm1)
+    apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; } || return 1
+    for deb in *.deb; do dpkg -x "$deb" . || return 1; done
+}
+have pyzmq-27.1.0 pyzmq 27.1.0
+# The last one of many extension modules.
+have pyzmq-25.1.2 pyzmq 25.1.2
+have debian debian
+"$TOOLS/python" "$here/tests.py" "$@"

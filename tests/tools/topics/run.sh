@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Topics between three hosts, on one machine: three network namespaces, each with a server of a NATS cluster, an agent (`taut names --serve`)
+# and programs that only say `taut topics`. Needs root.
+#
+#   tests/tools/topics/run.sh          builds and uses target/debug/taut with the bridge
+#   TAUT=... tests/tools/topics/run.sh another one
+#
+# Then the server of the first host is killed: what is connected goes on, and a program that comes then is found nevertheless.
+# Ends with `topics: N passed, N failed, N skipped`.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+skip() {
+    echo "skipped: $1"
+    echo "topics: 0 passed, 0 failed, 1 skipped"
+    exit
+}
+[[ $(uname) == Linux && $EUID == 0 ]] || skip "network namespaces need Linux and root"
+"$root/scripts/need.sh" cargo:cargo --also ip:iproute2
+mkdir -p "$target/beyond"
+nats=$("$root/tests/lib/nats-server.sh") || skip "there is no nats-server"
+if [[ -z ${TAUT:-} ]]; then
+    (cd "$root" && cargo whole-programs)
+    TAUT=$target/debug/taut
+fi
+# The paths of sockets are short: they lie in a folder of the system's.
+work=$(mktemp -d /tmp/taut-topics.XXXXXX)
+hosts=(a b c)
+prefix=taut-$$
+end() {
+    jobs -p | xargs -r kill 2>/dev/null || true
+    for host in "${hosts[@]}" hub; do
+        ip netns del "$prefix-$host" 2>/dev/null || true
+    done
+    rm -rf "$work"
+}
+trap end EXIT
+
+# ---- three hosts on a switch
+
+ip netns add "$prefix-hub" 2>"$work/why" || skip "network namespaces: $(cat "$work/why")"
+ip -n "$prefix-hub" link add name hub type bridge
+ip -n "$prefix-hub" link set dev hub up
+address() {
+    case $1 in a) echo 10.99.8.1 ;; b) echo 10.99.8.2 ;; c) echo 10.99.8.3 ;; esac
+}
+# begin HOST COMMAND...: in place of this shell, so that it is what a signal reaches.
+begin() {
+    local host=$1
+    shift
+    exec ip netns exec "$prefix-$host" env TAUT_NAMES="$work/$host.toml" "$@"
+}
+on() { (begin "$@"); }
+for host in "${hosts[@]}"; do
+    ip netns add "$prefix-$host"
+    ip -n "$prefix-hub" link add name "$host" type veth peer name eth netns "$prefix-$host"
+    ip -n "$prefix-hub" link set dev "$host" master hub up
+    ip -n "$prefix-$host" addr add "$(address "$host")/24" dev eth
+    ip -n "$prefix-$host" link set eth up
+    ip -n "$prefix-$host" link set lo up
+done
+
+# ---- on each a server of the cluster, and an agent
+
+routes=nats://10.99.8.1:6222,nats://10.99.8.2:6222,nats://10.99.8.3:6222
+declare -A server
+for host in "${hosts[@]}"; do
+    own=$(address "$host")
+    cat >"$work/$host.toml" <<EOF
+[folder]
+path = "$work/$host"
+tcp = "tcp://$own:*"
+
+[nats]
+servers = ["nats://10.99.8.1:4222", "nats://10.99.8.2:4222", "nats://10.99.8.3:4222"]
+lease = 3
+replicas = 3
+EOF
+    begin "$host" "$nats" -n "$host" -a "$own" -p 4222 -js -sd "$work/js-$host" --cluster_name topics --cluster "nats://$own:6222" \
+        --routes "$routes" >"$work/nats-$host.log" 2>&1 &
+    server[$host]=$!
+    begin "$host" "$TAUT" names --serve --file "$work/$host.toml" >"$work/agent-$host.log" 2>&1 &
+done
+
+# ---- programs that know the name of a space, and nothing else
+
+failed=0
+check() {
+    # Those of several publishers may overtake each other.
+    if diff <(printf '%s\n' "${@:2}" | sort) <(sort "$work/$1"); then echo "ok      $1"; else failed=$((failed + 1)) && echo "FAILED  $1"; fi
+}
+subscriber() {
+    begin "$1" timeout 120 "$TAUT" topics sub "${@:3}" >"$work/$2" 2>>"$work/said" &
+}
+# Each publisher waits for all three, wherever they are.
+subscriber a all-on-a '**' -n 3
+subscriber a winds-on-a 'weather.*.wind' -n 2
+subscriber b winds-on-b 'weather.*.wind' -n 2
+first=($(jobs -p | tail -n 3))
+on c timeout 120 "$TAUT" topics pub weather.lund.wind '7 m/s' --wait 3
+on a timeout 120 "$TAUT" topics pub weather.lund.rain none --wait 3
+on b timeout 120 "$TAUT" topics pub weather.rome.wind '3 m/s' --wait 3
+for job in "${first[@]}"; do wait "$job" || true; done
+check all-on-a $'weather.lund.wind\t7 m/s' $'weather.lund.rain\tnone' $'weather.rome.wind\t3 m/s'
+check winds-on-a $'weather.lund.wind\t7 m/s' $'weather.rome.wind\t3 m/s'
+check winds-on-b $'weather.lund.wind\t7 m/s' $'weather.rome.wind\t3 m/s'
+
+kill -KILL "${server[a]}"
+wait "${server[a]}" 2>/dev/null || true
+subscriber b after-a-server-died 'weather.**' -n 1
+last=$!
+on c timeout 120 "$TAUT" topics pub weather.lund.wind '9 m/s'
+wait "$last" || true
+check after-a-server-died $'weather.lund.wind\t9 m/s'
+
+((failed == 0)) || tail -n 5 "$work"/*.log "$work/said"
+echo "topics: $((4 - failed)) passed, $failed failed, 0 skipped"
+exit "$((failed > 0))"

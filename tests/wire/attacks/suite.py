@@ -1,0 +1,248 @@
+"""Runs the attacks: suite.py PROGRAM FOLDER LIBRARY=NAME... [--table] [WORD...]; see run.sh."""
+
+import importlib.util
+import itertools
+import json
+import pathlib
+import signal
+import sys
+
+import harness
+from harness import ALLOWANCE, CASES, MIB, Answers, Ended, Stage, Unanswered, Unsupported
+
+HERE = pathlib.Path(__file__).parent
+ASKED = 20
+ROUNDS = 4
+# What a good client, its newcomer and their shared memory may hold at the moment.
+OWN_DESCRIPTORS = 16
+
+
+def load():
+    """The cases of every folder beside this file."""
+    for number, file in enumerate(sorted(HERE.glob("*/*.py"))):
+        spec = importlib.util.spec_from_file_location(f"attack_{number}", file)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def mib(size):
+    return f"{size / MIB:.1f}"
+
+
+# As a test.
+
+
+def test(case, library, program, folder):
+    """What was wrong, and a line on what was seen."""
+    stage = Stage(case, library, program, folder)
+    attacker, wrong, seen = None, [], []
+    try:
+        victim = stage.victim
+        if stage.client:
+            Answers(stage.client.ask(f"ask {ASKED}"))
+        victim.reset_peak()
+        before, descriptors = victim.resident(), victim.descriptors()
+        attacker = stage.attacker(case, limited=True)
+        if not attacker.wait():
+            wrong.append("the attack itself failed, or did not end")
+        if case.settings.get("mode") == "send":
+            victim.ask("held")
+        if case.then:
+            seen.append(victim.ask(case.then) + " us")
+        if stage.client:
+            answers = Answers(stage.client.ask(f"ask {ASKED}"))
+            seen.append(f"answers in {answers.median_ms:.2f} to {answers.worst_ms:.1f} ms, a newcomer's in {answers.newcomer_ms:.1f}")
+        swallowed, connections = attacker.counts()
+        grown, more = victim.peak() - before, victim.descriptors() - descriptors
+        seen.append(f"{mib(swallowed)} MiB over {connections} connections: {mib(grown)} MiB, {more} descriptors")
+        for what, value, most in (
+            ("bytes of memory", grown, ALLOWANCE + case.memory),
+            ("descriptors", more, case.descriptors and case.descriptors + OWN_DESCRIPTORS),
+            ("bytes swallowed", swallowed, case.swallowed),
+        ):
+            if most is not None and value > most:
+                wrong.append(f"{value} {what}, at most {most} allowed")
+        attacker.end()
+        attacker = None
+        codes = stage.close()
+        if any(codes):
+            wrong.append(f"exit codes {codes}")
+    except (Ended, Unanswered, OSError) as error:
+        wrong.append(str(error) or type(error).__name__)
+        stage.kill()
+    finally:
+        if attacker:
+            attacker.end()
+    return wrong, "; ".join(seen)
+
+
+def run_tests(cases, library, program, folder):
+    passed = failed = skipped = 0
+    for case in cases:
+        try:
+            wrong, seen = test(case, library, program, folder)
+        except Unsupported:
+            skipped += 1
+            print(f"skipped {case.name}: the library, or this system, does not have what it takes", flush=True)
+            continue
+        if wrong:
+            failed += 1
+            print(f"FAILED {case.name}: {'; '.join(wrong)}", flush=True)
+            print(f"    {seen}\nagain: tests/wire/attacks/run.sh '{case.name}'", flush=True)
+        else:
+            passed += 1
+            print(f"ok {case.name}: {seen}", flush=True)
+    print(f"attacks by sockets: {passed} passed, {failed} failed, {skipped} skipped")
+    return failed == 0
+
+
+# As a benchmark.
+
+
+class Rate:
+    """What a good client measures over several rounds."""
+
+    def __init__(self):
+        self.count = self.took = self.worst_ms = self.newcomer_ms = 0
+        self.medians = []
+
+    def add(self, answers):
+        self.count += answers.count
+        self.took += answers.took
+        self.medians.append(answers.median_ms)
+        self.worst_ms = max(self.worst_ms, answers.worst_ms)
+        self.newcomer_ms = max(self.newcomer_ms, answers.newcomer_ms)
+
+    @property
+    def rate(self):
+        return self.count / self.took
+
+    @property
+    def median_ms(self):
+        return sorted(self.medians)[len(self.medians) // 2]
+
+
+def measure(case, library, program, folder, seconds):
+    """An attack takes turns with the same one on another victim, which takes as much of the machine."""
+    stage, other = Stage(case, library, program, folder), None
+    attackers = []
+    try:
+        other = Stage(case, library, program, folder)
+        quiet, under, elsewhere = Rate(), Rate(), Rate()
+        stage.client.ask("measure 0.2")
+        quiet.add(Answers(stage.client.ask(f"measure {seconds / 2}")))
+        stage.victim.reset_peak()
+        before, used, took = stage.victim.resident(), 0, 0
+        attackers = [s.attacker(case, limited=False) for s in (stage, other)]
+        attackers[1].signal(signal.SIGSTOP)
+        for number, rate in itertools.product(range(ROUNDS), (under, elsewhere)):
+            at = 0 if rate is under else 1
+            attackers[at].signal(signal.SIGCONT)
+            attackers[1 - at].signal(signal.SIGSTOP)
+            used_before, began = stage.victim.processor_time(), harness.monotonic()
+            rate.add(Answers(stage.client.ask(f"measure {seconds / ROUNDS}")))
+            if rate is under:
+                used += stage.victim.processor_time() - used_before
+                took += harness.monotonic() - began
+        then = stage.victim.ask(case.then).split() if case.then else None
+        swallowed, connections = attackers[0].counts()
+        return {
+            "memory": stage.victim.peak() - before,
+            "cores": used / took,
+            "of quiet": under.rate / quiet.rate,
+            "of elsewhere": under.rate / elsewhere.rate,
+            "median": under.median_ms,
+            "worst": under.worst_ms,
+            "newcomer": under.newcomer_ms,
+            "quiet worst": quiet.worst_ms,
+            "swallowed": swallowed,
+            "connections": connections,
+            "then": then and float(then[-1]),
+        }
+    finally:
+        for attacker in attackers:
+            attacker.end()
+        for each in filter(None, (stage, other)):
+            each.kill()
+
+
+COLUMNS = {
+    "swallowed, MiB": lambda m: f"{m['swallowed'] / MIB:.0f}",
+    "connections": lambda m: f"{m['connections']}",
+    "memory, MiB": lambda m: mib(m["memory"]),
+    "cores": lambda m: f"{m['cores']:.2f}",
+    "rate, % of quiet": lambda m: f"{100 * m['of quiet']:.0f}",
+    "% of elsewhere": lambda m: f"{100 * m['of elsewhere']:.0f}",
+    "median, ms": lambda m: f"{m['median']:.2f}",
+    "worst, ms": lambda m: f"{m['worst']:.1f}",
+    "newcomer, ms": lambda m: f"{m['newcomer']:.1f}",
+    "then, ms": lambda m: "" if m["then"] is None else f"{m['then'] / 1000:.1f}",
+}
+
+
+def row(case, measured):
+    """A row of the table: in each cell what each library did, in their order."""
+    bound = case.bound.replace("defaults", "")
+    if all(isinstance(m, str) for m in measured):
+        cells = [" / ".join(measured)] + [""] * (len(COLUMNS) - 1)
+    else:
+        cells = [" / ".join("-" if isinstance(m, str) else show(m) for m in measured).strip(" /") for show in COLUMNS.values()]
+        told = [m for m in measured if isinstance(m, str)]
+        cells[0] += f" ({', '.join(told)})" if told else ""
+    return f"| {case.name} | {bound} | {' | '.join(cells)} |"
+
+
+# What a good client should keep of its rate, at least.
+KEPT = 0.8
+
+
+def told(results):
+    """For each library, how many attacks leave a good client less than KEPT, and which."""
+    for library in dict.fromkeys(result["library"] for result in results):
+        measured = [(r["attack"], r["measured"]) for r in results if r["library"] == library and not isinstance(r["measured"], str)]
+        ended = [r["attack"] for r in results if r["library"] == library and str(r["measured"]).startswith("the victim")]
+        print(f"\n{library}: {len(measured)} attacks measured; the victim ended in {len(ended)}")
+        for which in ("of quiet", "of elsewhere"):
+            less = [f"{attack} ({100 * m[which]:.0f})" for attack, m in measured if m[which] < KEPT]
+            print(f"- below {100 * KEPT:.0f} % {which}: {len(less)}{': ' if less else ''}{'; '.join(less)}")
+
+
+def table(cases, libraries, program, folder, seconds):
+    print(f"In each cell: {' / '.join(name for name, _ in libraries)}\n")
+    print(f"| attack | bounded by | {' | '.join(COLUMNS)} |\n|---|---|{'---:|' * len(COLUMNS)}")
+    results = []
+    for case in cases:
+        row_of = []
+        for name, library in libraries:
+            try:
+                measured = measure(case, library, program, folder, seconds)
+            except Unsupported:
+                measured = "not there"
+            except (Ended, Unanswered, OSError) as error:
+                measured = str(error) or type(error).__name__
+            row_of.append(measured)
+            results.append({"attack": case.name, "library": name, "measured": measured})
+        print(row(case, row_of), flush=True)
+    told(results)
+    (folder / "table.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def main(words):
+    program, folder = words.pop(0), pathlib.Path(words.pop(0))
+    libraries, seconds, wanted = [], None, []
+    for word in words:
+        if word.startswith("--library="):
+            libraries.append(word.removeprefix("--library=").split(":", 1))
+        elif word.startswith("--table="):
+            seconds = float(word.removeprefix("--table="))
+        else:
+            wanted.append(word)
+    load()
+    cases = [case for case in CASES if not wanted or any(word in case.name for word in wanted)]
+    if seconds is None:
+        return run_tests(cases, libraries[0][1], program, folder)
+    table([case for case in cases if case.answers], libraries, program, folder, seconds)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(not main(sys.argv[1:]))

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Runs libzmq 4.3.5's own behaviour tests on a libzmq.so.5.
+#
+#   tests/wire/upstream/run.sh                        ours: builds (with TLS) and uses target/release/libzmq.so
+#   tests/wire/upstream/run.sh LIBDIR                 the library in LIBDIR (libzmq.so.5, or else libzmq.so)
+#   tests/wire/upstream/run.sh baseline               libzmq 4.3.5 itself, for reference
+#   tests/wire/upstream/run.sh LIBDIR test_name       one program, its output shown
+#   tests/wire/upstream/run.sh LIBDIR 'test_re*' ...  several programs, by shell pattern
+#
+# There are two sets of programs: one built without libzmq's draft interface, and one built with it, whose programs are
+# called draft/test_name here. SETS=stable or SETS=draft runs one of them.
+#
+# Each program runs in a network namespace of its own (fixed ports) and in an empty directory, with a time limit.
+# Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 when every
+# program that failed is listed, with its reason, in expected.tsv.
+#
+# EXPECTED="file..." instead of that list, from the root; RESULTS=file instead of those results.
+# JOBS=4 programs at a time, LIMIT=300 seconds each; RETRY=5: up to so many failures are run up to three times
+# more, each alone ("flaky" if it passes then).
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+out=$target/upstream
+sets=${SETS:-stable draft}
+results=${RESULTS:-$out/results.tsv}
+expected=()
+for file in ${EXPECTED:-tests/wire/upstream/expected.tsv}; do expected+=("$root/$file"); done
+logs=$out/log
+export LIMIT=${LIMIT:-300}
+jobs=${JOBS:-4}
+. "$here/rows.sh"
+
+# shellcheck disable=SC2086 # a list of words
+"$here/build.sh" $sets
+
+library_dir() { # prints the directory in which libzmq.so.5 is the wanted library
+    case ${1:-} in
+        '')
+            (cd "$root" && cargo build --release -p tautline-libzmq --features tls,names) || return 1
+            set -- "$target/release" ;;
+    esac
+    local dir
+    dir=$(cd "$1" && pwd) || return 1
+    if [[ ! -e $dir/libzmq.so.5 ]]; then
+        [[ -e $dir/libzmq.so ]] || { echo "upstream: no libzmq.so.5 in $dir" >&2; return 1; }
+        ln -sf "$dir/libzmq.so" "$WORK/libzmq.so.5"
+        dir=$WORK
+    fi
+    echo "$dir"
+}
+
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/upstream.XXXXXX")
+trap 'rm -rf "$WORK"' EXIT
+BASELINE='' LIBDIR='' SCRIPT=tests/wire/upstream/run.sh GIVEN=${1:-}
+if [[ ${1:-} == baseline ]]; then BASELINE=yes; else LIBDIR=$(library_dir "${1:-}"); fi
+export BASELINE LIBDIR WORK SCRIPT GIVEN
+shift || true
+
+# The directory of the library for the programs of a set.
+library_of() {
+    if [[ -n $BASELINE ]]; then echo "$OUT/$1/lib"; else echo "$LIBDIR"; fi
+}
+export OUT=$out
+export -f library_of
+
+for set in $sets; do
+    wanted=$(library_of "$set")
+    loaded=$(LD_LIBRARY_PATH=$wanted ldd "$out/$set/bin/test_pair_tcp" | awk '/libzmq.so.5/ {print $3}')
+    [[ $loaded == "$wanted/libzmq.so.5" ]] || { echo "upstream: the loader would take $loaded, not $wanted" >&2; exit 1; }
+done
+
+namespaces
+
+program() {
+    local name=${1#draft/} set=stable
+    [[ $1 == "$name" ]] || set=draft
+    cd "$(mktemp -d "$WORK/run.XXXXXX")"
+    ulimit -c 0
+    within "$name" "export LD_LIBRARY_PATH=$(library_of "$set"); exec '$OUT/$set/bin/$name'"
+}
+export -f program
+
+programs() { # prints the names of all programs
+    for set in $sets; do
+        if [[ $set == stable ]]; then ls "$out/stable/bin"; else (cd "$out" && ls -d draft/bin/* | sed 's#/bin/#/#'); fi
+    done
+}
+names=$(programs)
+if [[ $# -eq 1 ]]; then
+    for name in "$1" "draft/$1"; do
+        grep -qxF "$name" <<<"$names" || continue
+        code=0
+        program "$name" || code=$?
+        echo "upstream: $name on $(readlink -f "$loaded"): exit code $code"
+        exit "$code"
+    done
+fi
+[[ $# -eq 0 ]] || results=''
+names=$(chosen "$names" "$@")
+
+echo "upstream: $(wc -w <<<"$names") programs on $(readlink -f "$loaded"), $jobs at a time, $LIMIT s each"
+run_all "$names"

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# docs/languages.md, tried as a new user of each language does: the commands of each section, as they stand there, in an
+# empty directory with a small program from programs/.
+#
+#   tests/world/languages/run.sh [PREFIX [SECTION...]]     PREFIX: an installation, built when empty
+#
+# Package managers fetch what they would for anyone, so this needs the registries; a section whose tools are missing, or
+# whose packages cannot be had, is skipped and named. Debian's packages are unpacked instead of installed, as they would
+# bring another libzmq into the loader's default path. Ends with `languages: N passed, N failed, N skipped`.
+. "$(dirname "$0")/../programs/common.sh"
+LIMIT=${LIMIT:-900} start languages "$@"
+# The page says what has to be set.
+unset LD_LIBRARY_PATH
+export PREFIX=$prefix TAUTLINE=$root
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1 GOTOOLCHAIN=local npm_config_update_notifier=false
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
+# Go's build cache is blind to what pkg-config says: with the user's, a program would be linked from wherever the library
+# lay when this package was last built.
+export GOCACHE=$work/go-build
+sections=("${@:2}")
+[[ ${#sections[@]} -gt 0 ]] || sections=("C and C++" Python Node.js .NET Go Java Rust PHP)
+
+# The commands of a section: all that its blocks have. `installed` is where Debian's packages were unpacked, if they are in it.
+commands() {
+    awk -v wanted="## $1" '/^## / { here = $0 == wanted } /^```$/ { inside = 0 } inside; here && /^```sh$/ { inside = 1 }' \
+        "$root/docs/languages.md" | sed "s|\([ =]\)/usr/|\1${installed:-}/usr/|g"
+}
+
+# debs PACKAGE...: unpacked, once; sets `debian`.
+debs() {
+    fetch "languages-$1" unpack_debs "$@"
+    debian=$cache/languages-$1
+}
+
+tools() {
+    "$root/scripts/need.sh" "$@" >&2 || { skip_section "needs $*"; return 1; }
+}
+
+skip_section() {
+    echo "skipped $section: $1"
+    count 0 0 1
+}
+
+# try OK COMMAND...: runs the section's commands; every program says `ok`, OK times in all, and the loader took our library.
+try() {
+    local expected=$1 log=$work/$slug.log code=0
+    rm -rf "$work/loader" && mkdir "$work/loader"
+    echo "  $section: running"
+    commands "$section" >"$work/$slug.sh"
+    (cd "$work/$slug" && witness bash -euo pipefail "$work/$slug.sh") >"$log" 2>&1 || code=$?
+    local said loaded
+    said=$(grep -c '^ok$' "$log" || true)
+    loaded=$(cat "$work"/loader/process.* | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r realpath | sort -u)
+    if [[ $code -ne 0 ]] && grep -qiE 'could not resolve|network|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|dial tcp|Failed to fetch|Could not fetch' "$log"; then
+        skip_section "$(grep -iEm1 'resolve|network|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|dial tcp|fetch' "$log" | cut -c1-150)"
+    elif [[ $code -eq 0 && $said -eq $expected ]] && grep -qxF "$library" <<<"$loaded"; then
+        echo "  $section: ok"
+        count 1 0 0
+    else
+        echo "FAILED $section: exit code $code, $said of $expected programs said ok, the loader took: ${loaded:-no libzmq}"
+        tail -n 30 "$log"
+        echo "again: tests/world/languages/run.sh '' '$section'"
+        count 0 1 0
+    fi
+}
+
+programs() {
+    local file
+    for file in "$@"; do cp "$here/programs/${file%%=*}" "$work/$slug/${file##*=}"; done
+}
+
+for section in "${sections[@]}"; do
+    slug=$(tr -cd '[:alnum:]' <<<"$section")
+    mkdir -p "$work/$slug"
+    case $section in
+        "C and C++")
+            tools cc:gcc c++:g++ pkg-config:pkg-config apt-get:apt dpkg:dpkg || continue
+            debs cppzmq-dev
+            programs program.c program.cpp
+            CPLUS_INCLUDE_PATH=$debian/usr/include try 2 ;;
+        Python)
+            tools python3:python3 py=ensurepip:python3-venv || continue
+            programs program.py
+            try 2 ;;
+        Node.js)
+            tools node:nodejs npm:npm cargo:cargo || continue
+            programs program.mjs
+            try 2 ;;
+        .NET)
+            tools mcs:mono-mcs mono:mono-runtime file=/usr/lib/mono/4.5/System.Core.dll:libmono-system-core4.0-cil || continue
+            programs Program.cs
+            try 1 ;;
+        Go)
+            tools go:golang-go gcc:gcc pkg-config:pkg-config || continue
+            programs main.go
+            try 1 ;;
+        Java)
+            tools javac:openjdk-17-jdk-headless apt-get:apt dpkg:dpkg || continue
+            debs libzmq-java libzmq-jni
+            programs Program.java
+            # The packages' files are elsewhere than the page says.
+            installed=$debian try 1 ;;
+        Rust)
+            tools cargo:cargo gcc:gcc || continue
+            programs zmq.rs=program.rs tautline.rs=own.rs
+            try 2 ;;
+        PHP)
+            tools apt-get:apt dpkg:dpkg || continue
+            debs php8.2-cli php8.2-zmq php8.2-common libedit2 libbsd0 libmd0 libargon2-1 libsodium23 libmagic1
+            programs program.php
+            mkdir -p "$work/bin"
+            # What Debian's configuration would do: the extension, and the libraries of PHP itself.
+            printf '#!/bin/sh\nLD_LIBRARY_PATH=$LD_LIBRARY_PATH:%s exec %s -n -d extension=%s "$@"\n' \
+                "$(dirname "$(find "$debian" -name libedit.so.2 | head -n 1)")" "$debian/usr/bin/php8.2" \
+                "$(find "$debian" -name zmq.so | head -n 1)" >"$work/bin/php"
+            chmod +x "$work/bin/php"
+            PATH=$work/bin:$PATH try 1 ;;
+        *)
+            echo "no section $section"
+            count 0 1 0 ;;
+    esac
+done
+finish

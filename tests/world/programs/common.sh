@@ -1,0 +1,152 @@
+# What the scripts of this folder share; each begins with
+#
+#   . "$(dirname "$0")/common.sh"
+#   start NAME "$@"
+#
+# `start` takes the script's own argument: a prefix with an installed libzmq, `baseline` for libzmq 4.3.5, or nothing for
+# our library, built and installed under target/programs. Afterwards there are
+#
+#   prefix   the installation; `library` is its libzmq.so.5, resolved
+#   cache    what came from registries, pinned and kept; `fetch` fills it
+#   work     an empty directory, removed at the end
+#
+# and LD_LIBRARY_PATH names the installation. A script counts with `check` or `count`, asks the loader for its word with
+# `witnessed` and ends with `finish`, which prints `NAME: N passed, N failed, N skipped`.
+
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+cache=$target/programs/cache
+passed=0 failed=0 skipped=0
+processes=()
+
+start() {
+    name=$1
+    # The time limit is for everything: the script runs itself once more under `timeout`.
+    if [[ ${LIMITED:-} != "$name" ]]; then
+        LIMITED=$name exec timeout -k 10 "${LIMIT:-500}" "$0" "${@:2}"
+    fi
+    mkdir -p "$cache"
+    work=$(mktemp -d "${TMPDIR:-/tmp}/$name.XXXXXX")
+    trap clean_up EXIT
+    trap 'echo "$name: stopped (a time limit of ${LIMIT:-500} s, or by hand)"; exit 1' TERM INT
+    case ${2:-} in
+        baseline)
+            "$root/scripts/libzmq-baseline.sh" >&2
+            prefix=$target/baseline/libzmq ;;
+        '')
+            prefix=$target/programs/prefix
+            make --no-print-directory -C "$root" build install PREFIX="$prefix" >"$work/install.log" 2>&1 ||
+                { cat "$work/install.log"; exit 1; } ;;
+        *) prefix=$(cd "$2" && pwd) ;;
+    esac
+    library=$(readlink -f "$prefix/lib/libzmq.so.5")
+    mkdir "$work/loader"
+    witnessing=(LD_DEBUG=libs LD_DEBUG_OUTPUT="$work/loader/process")
+    export LD_LIBRARY_PATH=$prefix/lib
+    echo "$name: with $library"
+}
+
+clean_up() {
+    [[ ${#processes[@]} -eq 0 ]] || kill -KILL "${processes[@]}" 2>/dev/null || true
+    wait 2>/dev/null
+    rm -rf "$work"
+}
+
+# fetch KEY COMMAND...: runs the command in the empty folder $cache/KEY, once. KEY names the pinned version. Without the
+# registry there is nothing to run: that is said, and counted as skipped.
+fetch() {
+    local folder=$cache/$1
+    shift
+    exec 8>"$folder.lock"
+    flock 8
+    if [[ ! -e $folder/.complete ]]; then
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        if ! (cd "$folder" && "$@") >"$folder.log" 2>&1; then
+            tail -n 15 "$folder.log"
+            give_up "${folder##*/} could not be had"
+        fi
+        touch "$folder/.complete"
+    fi
+    flock -u 8
+}
+
+# unpack_debs PACKAGE...: for `fetch`. The packages are not installed: several of them bring a libzmq of their own into
+# the loader's default path.
+unpack_debs() {
+    local deb
+    apt-get download "$@" || { apt-get update && apt-get download "$@"; } || return 1
+    for deb in *.deb; do dpkg -x "$deb" . || return 1; done
+}
+
+# need WHAT:PACKAGE ...: as scripts/need.sh, but what cannot be had skips the program.
+need() {
+    "$root/scripts/need.sh" "$@" >&2 || give_up "needs $*"
+}
+
+give_up() {
+    echo "skipped $name: $1"
+    skipped=$((skipped + 1))
+    finish
+}
+
+# check WHAT COMMAND...: counts; the output is shown if the command fails.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$work/check.log" 2>&1; then
+        count 1 0 0
+    else
+        count 0 1 0
+        echo "FAILED $what"
+        tail -n 40 "$work/check.log"
+    fi
+}
+
+count() {
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# witness COMMAND...: runs it with the loader noting which libraries every process loads, for `witnessed`.
+witness() {
+    env "${witnessing[@]}" "$@"
+}
+
+# alone COMMAND...: as `witness`, for a program with fixed ports: in a network of its own, where nothing else can have them; where
+# the system gives none, one after the other with the rest of these programs.
+alone() {
+    local enter=()
+    if unshare -n true 2>/dev/null; then enter=(unshare -n); elif unshare -rn true 2>/dev/null; then enter=(unshare -rn); fi
+    if [[ ${#enter[@]} -gt 0 ]] && command -v ip >/dev/null; then
+        witness "${enter[@]}" sh -c 'ip link set lo up && exec "$@"' sh "$@"
+    else
+        witness flock "$cache/fixed-ports" "$@"
+    fi
+}
+
+# witnessed [PID]: true if the libzmq under test was loaded, and no other one; by that process, or by all together.
+witnessed() {
+    local loaded
+    loaded=$(cat "$work"/loader/process.${1:-*} | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r realpath | sort -u)
+    [[ $loaded == "$library" ]] || { echo "the loader took: ${loaded:-no libzmq}; wanted: $library"; return 1; }
+}
+
+# pytest_counts LOG: adds up the closing line of pytest.
+pytest_counts() {
+    local line
+    line=$(grep -E '^=* ?[0-9].* in [0-9.]+s' "$1" | tail -n 1)
+    number() { grep -oE "[0-9]+ $1" <<<"$line" | cut -d' ' -f1 || true; }
+    local p f e s
+    p=$(number passed) f=$(number failed) e=$(number error) s=$(number skipped)
+    count "${p:-0}" $((${f:-0} + ${e:-0})) "${s:-0}"
+}
+
+finish() {
+    if [[ $((passed + failed + skipped)) -eq 0 ]]; then failed=1; fi
+    echo "$name: $passed passed, $failed failed, $skipped skipped"
+    [[ $failed -eq 0 ]]
+    exit
+}
