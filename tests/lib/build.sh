@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds what the suites share and prints the folder where it is.
+#
+#   tests/lib/build.sh library     libzmq.so.5 and libzmq.a with TLS and names, as they are released: target/tested
+#   tests/lib/build.sh programs    taut and tautline-bench, unoptimised: target/debug
+#   tests/lib/build.sh baseline    libzmq 4.3.5 with its draft interface and WebSocket
+#
+# `make build` writes to target/release, which stays as it is. With TESTS_BUILT=1 the first two are already built.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+cd "$root"
+case $1 in
+    library)
+        [[ -n ${TESTS_BUILT:-} ]] || cargo build --profile tested -p tautline-libzmq --features tls,names >&2
+        ln -sfn libzmq.so "$target/tested/libzmq.so.5"
+        echo "$target/tested" ;;
+    programs)
+        [[ -n ${TESTS_BUILT:-} ]] || cargo whole-programs >&2
+        echo "$target/debug" ;;
+    baseline)
+        scripts/libzmq-baseline.sh --ws >&2
+        echo "$target/baseline/libzmq-ws/lib" ;;
+    *)
+        echo "build: there is no $1" >&2
+        exit 2 ;;
+esac

@@ -1,0 +1,38 @@
+"""A pytest plugin with what the suites share: selection by parts of names, and the closing lines of a suite."""
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--suite", default="pytest", help="name in the closing line")
+    parser.addoption("--again", default="pytest", help="command that repeats a test when its name is appended")
+    parser.addoption("--word", action="append", default=[], help="run only tests whose names contain one of these")
+
+
+def pytest_collection_modifyitems(config, items):
+    words = config.getoption("--word")
+    if words:
+        items[:] = [item for item in items if any(word in item.name for word in words)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter, config):
+    def reports(kind):
+        return terminalreporter.stats.get(kind, [])
+
+    def name(report):
+        return report.nodeid.split("::", 1)[-1]
+
+    for report in reports("skipped"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        terminalreporter.write_line(f"skipped {name(report)}: {reason.removeprefix('Skipped: ')}")
+    failed = [name(report) for report in reports("failed") + reports("error")]
+    for one in dict.fromkeys(failed):
+        terminalreporter.write_line(f"FAILED {one}")
+        terminalreporter.write_line(f"again: {config.getoption('--again')} '{one}'")
+    # Known failures of others' code are xfail.
+    known = len(reports("xfailed"))
+    terminalreporter.write_line(
+        f"{config.getoption('--suite')}: {len(reports('passed'))} passed, {len(failed)} failed, "
+        f"{len(reports('skipped'))} skipped" + (f", {known} known failures" if known else "")
+    )
