@@ -38,6 +38,7 @@ usage: cargo run -p xtask -- COMMAND
                       what each rule of the engine's timing buys, in several environments: bench/README.md
   simulate [--seed N [--trace] | --seeds N | --minutes M]...
                       the engine in a simulated system, from numbers: docs/simulation.md
+  faults [--refresh]  check that each planted fault of tests/sim/faults applies to the sources; or write its context anew
   benches             the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
@@ -52,6 +53,8 @@ fn main() -> ExitCode {
         ["link", system] => link::run(&root, &target(), system),
         ["ablate", arguments @ ..] => ablate::run(&root, arguments),
         ["simulate", arguments @ ..] => simulate::run(&root, &target(), arguments),
+        ["faults"] => report("planted faults", &simulate::faults::check(&root)),
+        ["faults", "--refresh"] => report("planted faults", &simulate::faults::refresh(&root)),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),

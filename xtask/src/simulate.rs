@@ -13,6 +13,7 @@
 //!   --without NAME  without this fault
 //!   --shrink        with --seed: leaves out the faults without which it fails as well
 //!   --twice         each twice: both runs must be the same to the last step
+//!   --named         then each seed that finds a planted fault, with the options of that fault
 //!   --binary PATH   this program, without building one
 //!   --planted [NAME]...
 //!                   faults that are put back into a copy: which seed finds each, within --minutes
@@ -26,15 +27,20 @@
 //! all of it. Exit code 1 if one has failed.
 
 mod coverage;
+pub mod faults;
+mod hunk;
 mod mutations;
 mod planted;
 mod scratch;
 mod seeds;
 mod sites;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
+
+use seeds::Run;
 
 /// How the simulator is built.
 const FLAGS: &str = "--cfg simulated";
@@ -50,6 +56,7 @@ pub(super) struct Wanted {
     trace: bool,
     shrink: bool,
     twice: bool,
+    named: bool,
     binary: Option<PathBuf>,
     /// The names of faults to put back; none are all.
     planted: Option<Vec<String>>,
@@ -65,6 +72,18 @@ impl Wanted {
         let seconds = self.minutes.map(|minutes| 60 * minutes).or(self.seconds)?;
         Some(Instant::now() + Duration::from_secs(seconds))
     }
+
+    fn runs(&self) -> impl Iterator<Item = Run> + Send {
+        let seeds = self.from..self.from.saturating_add(self.seeds);
+        seeds.map(|seed| Run { seed, options: self.rest.clone(), twice: self.twice })
+    }
+}
+
+/// The seeds that find planted faults, each once.
+fn named(root: &Path) -> Result<impl Iterator<Item = Run> + Send, String> {
+    let faults = faults::all(root)?.into_iter();
+    let seeds: BTreeSet<_> = faults.filter_map(|fault| Some((fault.seed?, fault.options))).collect();
+    Ok(seeds.into_iter().map(|(seed, options)| Run { seed, options, twice: false }))
 }
 
 pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
@@ -96,7 +115,11 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     match wanted.seed {
         Some(seed) if wanted.shrink => seeds::shrink(&binary, wanted, seed),
         Some(seed) => seeds::one(&binary, &wanted, seed),
-        None => told(Ok(seeds::many(&binary, &wanted, &[]))),
+        None if wanted.named => {
+            let all = named(root).map(|named| wanted.runs().chain(named));
+            told(all.map(|all| seeds::many(&binary, all, wanted.until(), &[])))
+        }
+        None => told(Ok(seeds::many(&binary, wanted.runs(), wanted.until(), &[]))),
     }
 }
 
@@ -122,6 +145,7 @@ fn parse(arguments: &[&str]) -> Result<Wanted, String> {
         trace: false,
         shrink: false,
         twice: false,
+        named: false,
         binary: None,
         planted: None,
         mutations: None,
@@ -141,6 +165,7 @@ fn parse(arguments: &[&str]) -> Result<Wanted, String> {
             "--trace" => wanted.trace = true,
             "--shrink" => wanted.shrink = true,
             "--twice" => wanted.twice = true,
+            "--named" => wanted.named = true,
             "--binary" => wanted.binary = Some(value()?.into()),
             "--coverage" => wanted.coverage = true,
             "--planted" => wanted.planted = Some(Vec::new()),

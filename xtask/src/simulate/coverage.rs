@@ -66,7 +66,8 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted) -> Result<bool, S
     let _ = std::fs::remove_dir_all(&profiles);
     std::fs::create_dir_all(&profiles).map_err(|error| format!("{}: {error}", profiles.display()))?;
     let profile = profiles.join(PROFILE).to_string_lossy().into_owned();
-    let passed = seeds::many(&binary, wanted, &[("LLVM_PROFILE_FILE", profile)]);
+    let variables = [("LLVM_PROFILE_FILE", profile)];
+    let passed = seeds::many(&binary, wanted.runs(), wanted.until(), &variables);
     let merged = folder.join("merged.profdata");
     let written = std::fs::read_dir(&profiles).map_err(|error| format!("{}: {error}", profiles.display()))?;
     let mut merge = Command::new(tools.join("llvm-profdata"));

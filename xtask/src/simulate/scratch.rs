@@ -4,8 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::faults::Fault;
+
 /// What belongs to the workspace.
-const PARTS: [&str; 5] = ["Cargo.toml", "Cargo.lock", "crates", "bench/harness", "xtask"];
+const PARTS: [&str; 7] =
+    ["Cargo.toml", "Cargo.lock", "crates", "bench/harness", "xtask", "fuzz", "bindings/node"];
 
 pub(super) struct Scratch {
     root: PathBuf,
@@ -54,19 +57,10 @@ impl Scratch {
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    pub(super) fn apply(&self, patch: &Path) -> Result<(), String> {
-        let output = Command::new("git")
-            .args(["apply", "--whitespace=nowarn"])
-            .arg(patch)
-            .current_dir(&self.tree)
-            // The copy may lie within a repository, of which it is no part.
-            .env("GIT_CEILING_DIRECTORIES", self.target.parent().unwrap_or(&self.target))
-            .output()
-            .map_err(|error| format!("git: {error}"))?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        }
+    /// Puts a fault into the copy, which is equal to the original.
+    pub(super) fn apply(&self, fault: &Fault) -> Result<(), String> {
+        // The copy may still have a file that has been renamed since.
+        fault.applied(&self.root)?.iter().try_for_each(|(path, text)| self.write(path, text.as_bytes()))
     }
 
     /// The simulator of the copy, or what the compiler says.

@@ -15,6 +15,8 @@ pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// What begins the words of one that takes longer.
 const TOO_LONG: &str = "it takes more than";
+/// What begins the words of one whose two runs are not the same.
+const DIFFER: &str = "two runs differ:";
 
 /// What became of all seeds.
 #[derive(Default)]
@@ -187,6 +189,13 @@ fn fails(binary: &Path, rest: &[String], seed: u64, limit: Duration) -> Option<S
     (!passed).then_some(words)
 }
 
+/// One seed, if it fails.
+pub(super) fn try_one(binary: &Path, rest: &[String], seed: u64) -> Option<Found> {
+    let start = Instant::now();
+    let words = fails(binary, rest, seed, LIMIT).filter(|words| !words.starts_with(TOO_LONG))?;
+    Some(Found { seed, seeds: 1, seconds: start.elapsed().as_secs_f64(), words })
+}
+
 /// Runs one after the other, on the calling thread, until one fails or the time is over: each a seed
 /// with its options. How many. One that takes too long has failed if it passes without the variable
 /// in half the time.
@@ -281,37 +290,46 @@ fn seconds(path: &str, place: usize) -> f64 {
     ticks.filter_map(|number| number.parse::<f64>().ok()).sum::<f64>() / TICKS
 }
 
-/// Many seeds, on all cores, with these variables of the environment. Whether all have passed.
-pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)]) -> bool {
-    let (next, totals, start) = (AtomicU64::new(0), Mutex::new(Totals::default()), Instant::now());
-    let (until, before) = (wanted.until(), processor_seconds());
+/// A seed that is to pass.
+pub(super) struct Run {
+    pub(super) seed: u64,
+    pub(super) options: Vec<String>,
+    /// It runs twice, and both runs must be the same.
+    pub(super) twice: bool,
+}
+
+/// Runs many seeds, on all cores, with these variables of the environment, until `until`. Returns
+/// true if all have passed.
+pub(super) fn many(
+    binary: &Path,
+    runs: impl Iterator<Item = Run> + Send,
+    until: Option<Instant>,
+    variables: &[(&str, String)],
+) -> bool {
+    let (runs, totals, start) = (Mutex::new(runs), Mutex::new(Totals::default()), Instant::now());
+    let before = processor_seconds();
     std::thread::scope(|scope| {
         for _ in 0..cores() {
             scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Relaxed);
-                    if at >= wanted.seeds || until.is_some_and(|until| Instant::now() >= until) {
-                        return;
-                    }
-                    let seed = wanted.from + at;
-                    let run = || {
-                        let mut command = command(binary, &wanted.rest, seed);
-                        command.envs(variables.iter().map(|(name, value)| (*name, value)));
+                while until.is_none_or(|until| Instant::now() < until) {
+                    let run = runs.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let Some(run) = run else { return };
+                    let outcome = |option: Option<&str>| {
+                        let mut command = command(binary, &run.options, run.seed);
+                        command.args(option).envs(variables.iter().map(|(name, value)| (*name, value)));
                         outcome(command, LIMIT)
                     };
-                    let (mut passed, mut words) = run();
-                    if wanted.twice {
-                        let again = run();
+                    let (mut passed, mut words) = outcome(None);
+                    if run.twice {
+                        let again = outcome(None);
                         if again.1 != words {
-                            (passed, words) = (false, format!("two runs differ:\n{words}\n{}", again.1));
+                            (passed, words) = (false, format!("{DIFFER}\n{words}\n{}", again.1));
                         }
                     }
                     if !passed && !words.starts_with(TOO_LONG) {
-                        let mut again = command(binary, &wanted.rest, seed);
-                        again.arg("--trace").envs(variables.iter().map(|(name, value)| (*name, value)));
-                        words = format!("{}\n{words}", story(&outcome(again, LIMIT).1));
+                        words = format!("{}\n{words}", story(&outcome(Some("--trace")).1));
                     }
-                    totals.lock().unwrap_or_else(PoisonError::into_inner).add(seed, passed, &words);
+                    totals.lock().unwrap_or_else(PoisonError::into_inner).add(&run, passed, &words);
                 }
             });
         }
@@ -320,8 +338,7 @@ pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)])
     let real = start.elapsed().as_secs_f64();
     let [switches, calls, points, faults] = totals.numbers;
     println!(
-        "seeds from {} on: {:.0} virtual seconds in {real:.0} s on {} cores, {:.0} s of processor time; {faults} faults, {switches} changes of threads, {calls} calls, {points} points",
-        wanted.from,
+        "{:.0} virtual seconds in {real:.0} s on {} cores, {:.0} s of processor time; {faults} faults, {switches} changes of threads, {calls} calls, {points} points",
         totals.virtual_seconds,
         cores(),
         processor_seconds() - before
@@ -331,12 +348,17 @@ pub(super) fn many(binary: &Path, wanted: &Wanted, variables: &[(&str, String)])
 }
 
 impl Totals {
-    fn add(&mut self, seed: u64, passed: bool, words: &str) {
+    fn add(&mut self, run: &Run, passed: bool, words: &str) {
         if passed {
             self.passed += 1;
         } else {
             self.failed += 1;
-            println!("seed {seed} has failed:\n{words}\nagain: cargo xtask simulate --seed {seed} --trace\n");
+            let (seed, options) = (run.seed, run.options.join(" "));
+            let again = match words.contains(DIFFER) {
+                true => format!("--from {seed} --seeds 1 --twice {options}"),
+                false => format!("--seed {seed} {options} --trace"),
+            };
+            println!("FAILED seed {seed} {options}\n{words}\nagain: cargo xtask simulate {again}\n");
         }
         let line = words.lines().last().unwrap_or_default();
         let number_before = |unit: &str| {
@@ -369,8 +391,9 @@ mod tests {
     fn the_last_line_of_a_seed_is_counted() {
         let mut totals = Totals::default();
         let line = "passed pair: hash 01 virtual 1.500000 s, 20 switches, 30 calls, 40 points, 50 faults";
-        totals.add(1, true, line);
-        totals.add(2, true, line);
+        let run = Run { seed: 1, options: Vec::new(), twice: false };
+        totals.add(&run, true, line);
+        totals.add(&run, true, line);
         assert_eq!((totals.passed, totals.numbers, totals.virtual_seconds), (2, [40, 60, 80, 100], 3.0));
     }
 }
