@@ -13,10 +13,10 @@ cd "$(dirname "$0")/.."
 of() {
     case $1 in
         library)
-            file=packaging/THIRD-PARTY.txt package=tautline-libzmq features=(--features tls,names) target=x86_64-unknown-linux-gnu
+            file=packaging/THIRD-PARTY.txt package=tautline-libzmq features=(--features "tls,names") target=x86_64-unknown-linux-gnu
             what='libzmq.so.5 and libzmq.a of Tautline' ;;
         taut)
-            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features bridge,tls) target=x86_64-unknown-linux-musl
+            file=packaging/THIRD-PARTY-TAUT.txt package=tautline-cli features=(--features "bridge,tls") target=x86_64-unknown-linux-musl
             what='taut' ;;
     esac
 }

@@ -70,7 +70,7 @@ translated() {
     awk -v package="$1" -v column=$column '$1 == package && $column != "-" { print $column }' "$root/scripts/packages.txt"
 }
 
-tell= optional=
+tell='' optional=''
 declare -A seen=()
 whats=() packages=() needed=() rust=
 want() { # want WHAT PACKAGE

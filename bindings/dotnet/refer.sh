@@ -22,7 +22,7 @@ packaged() {
     cp "$out/$1/Tautline.xml" "$folder"
     [[ $1 == mono ]] || cp "$folder/Tautline.dll" "$out/$1"
 }
-rm -rf "$out/lib"
+rm -rf "${out:?}/lib"
 packaged mono netstandard2.0 netstandard=2.0.0.0
 packaged core netcoreapp3.1
 [[ -z ${3:-} ]] || packaged net8 net8.0

@@ -8,7 +8,9 @@ export PKG_CONFIG_PATH=$LIBZMQ/lib/pkgconfig GOTOOLCHAIN=local GOFLAGS=-mod=read
 # What pkg-config says is kept with the package that was compiled by it, and the cache does not notice that it says something else:
 # not the user's cache, and the folders in variables, which the cache compares. They replace Go's own flags, -O2 -g.
 export GOCACHE=$CACHE/go-build
-export CGO_CFLAGS="-O2 -g $(pkg-config --cflags libzmq)" CGO_LDFLAGS="-O2 -g $(pkg-config --libs-only-L libzmq)"
+CGO_CFLAGS="-O2 -g $(pkg-config --cflags libzmq)"
+CGO_LDFLAGS="-O2 -g $(pkg-config --libs-only-L libzmq)"
+export CGO_CFLAGS CGO_LDFLAGS
 go build -o "$OUT" ./local_lat ./remote_lat ./local_thr ./remote_thr
 {
     echo "runtime: $(go version)"

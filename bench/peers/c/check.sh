@@ -111,7 +111,7 @@ END
     pid=$!
     wait $pid || true
     said=$(<"$work/said")
-    left=$(ls /run/netns /sys/fs/cgroup /sys/fs/cgroup/cpu 2>/dev/null | grep "^taut-bench-$pid-" || true)
+    left=$(find /run/netns /sys/fs/cgroup /sys/fs/cgroup/cpu -maxdepth 1 -name "taut-bench-$pid-*" 2>/dev/null || true)
     if [[ $said == *"not there: $1"* ]]; then
         skipped=$((skipped + 1))
         grep "^not there: $1" <<<"$said"

@@ -8,7 +8,7 @@
 set -uo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-cd "$root"
+cd "$root" || exit
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 passed=0 failed=0 skipped=0
 arm=aarch64-unknown-linux-gnu

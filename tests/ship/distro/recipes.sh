@@ -45,6 +45,7 @@ runs_there() { # runs_there PREFIX OPTION...: the README's program, built by CMa
     cmake -S "$prefix.program" -B "$prefix.program/build" -DCMAKE_PREFIX_PATH="$prefix"
     cmake --build "$prefix.program/build"
     "$prefix.program/build/hello" | grep '^answered: Tautline\.$'
+    # shellcheck disable=SC2046 # several words
     gcc "$prefix.program/hello.c" -o "$prefix.program/hello" $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs libzmq)
     LD_LIBRARY_PATH=$prefix/lib "$prefix.program/hello" | grep '^answered: Tautline\.$'
 }

@@ -27,7 +27,7 @@ debian() { # debian SUITE [ARCH]
         sources=("deb [signed-by=$roots/ubuntu-keyring/usr/share/keyrings/ubuntu-archive-keyring.gpg] $mirror bionic main universe")
     fi
     # Who is root in a user namespace makes no devices and mounts no /proc, which nothing here needs.
-    [[ -z ${2:-} ]] || options=("--architectures=$2" --skip=check/qemu,chroot/mount,setup/dev,output/dev,output/mknod)
+    [[ -z ${2:-} ]] || options=("--architectures=$2" "--skip=check/qemu,chroot/mount,setup/dev,output/dev,output/mknod")
     # Suites that are not released yet may lie in a mirror that is behind: their date is not checked, their signature is.
     mmdebstrap --quiet --mode=root --variant=apt --include=gcc,libc6-dev,pkg-config,libzmq3-dev,python3-zmq "${options[@]}" \
         --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \

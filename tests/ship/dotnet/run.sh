@@ -30,14 +30,11 @@ end() {
     file=/usr/lib/mono/4.5/System.Core.dll:libmono-system-core4.0-cil file=/usr/lib/mono/gac/Mono.Cecil:libmono-cecil-private-cil >&2 || { skip "needs Mono's compiler and runtime"; end; }
 ours=${1:-}
 if [[ -z $ours ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq)
-    ours=$work/tautline
-    mkdir -p "$ours"
-    cp "$target/release/libzmq.so" "$ours/libzmq.so.5"
+    ours=$("$root/tests/lib/build.sh" library)
 fi
 libzmq=${2:-$target/baseline/libzmq/lib}
 
-assemblies= newer=
+assemblies='' newer=''
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
     assemblies=
     tail -n 2 "$work/runtime.log"

@@ -7,6 +7,7 @@
 #
 # What takes another user or an /etc of its own is done as root only, and skipped otherwise. Ends with
 # `install: N passed, N failed, N skipped`.
+# shellcheck disable=SC2046 # the output of pkg-config is several words
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

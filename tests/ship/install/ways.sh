@@ -66,10 +66,10 @@ blocks() {
 pyzmq() { # a copy in the place of its library: no reinstallation, and no end of ours, breaks it
     local place=$work/python
     mkdir -p "$place"
-    cd "$place"
+    cd "$place" || return
     python3 -m venv venv
     venv/bin/pip install --quiet --disable-pip-version-check pyzmq==27.1.0 || skip "no registry"
-    cd "$root"
+    cd "$root" || return
     blocks 'Ways in, and back'
     installs PREFIX="$work/way"
     runs() { (cd "$place" && venv/bin/python -c 'import zmq; print(int(zmq.has("tautline")))'); }

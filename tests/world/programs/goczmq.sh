@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # The Go package github.com/go-zeromq/goczmq by cgo, on CZMQ as Debian has it, under its own tests.
+set -euo pipefail
+
 . "$(dirname "$0")/common.sh"
 start goczmq "$@"
 need go:golang-go gcc:gcc pkg-config:pkg-config apt-get:apt dpkg:dpkg

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # The Go package github.com/pebbe/zmq4 by cgo, under its own tests.
+set -euo pipefail
+
 . "$(dirname "$0")/common.sh"
 start gozmq "$@"
 need go:golang-go gcc:gcc pkg-config:pkg-config

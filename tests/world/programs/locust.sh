@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # locust, a load generator: a master and two workers talk over ROUTER and DEALER while they ask a small web server.
+set -euo pipefail
+
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/python.sh"
 start locust "$@"

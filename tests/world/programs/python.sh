@@ -1,11 +1,12 @@
 # For the Python programs, after common.sh: a virtual environment with what requirements.txt names, and two pyzmq beside it.
 
-pyzmq=pyzmq-27.1.0
+pyzmq="pyzmq-27.1.0"
 
 # python_environment: sets `python`. pyzmq itself is not in it, but comes by PYTHONPATH.
 python_environment() {
     need python3:python3 py=ensurepip:python3-venv
-    local key=python-$(sha1sum <"$here/requirements.txt" | cut -c1-12)
+    local key
+    key=python-$(sha1sum <"$here/requirements.txt" | cut -c1-12)
     fetch "$key" install_requirements
     python=$cache/$key/venv/bin/python
     export PYTHONDONTWRITEBYTECODE=1
@@ -36,7 +37,8 @@ pyzmq_built() {
     pyzmq_source
     need cmake:cmake gcc:gcc g++:g++ pkg-config:pkg-config nm:binutils
     draft=$(nm -D --defined-only "$library" | grep -c ' zmq_poller_new$' || true)
-    local key=$pyzmq-built-$({ echo "$prefix $draft"; cat "$prefix"/include/*.h "$prefix"/lib/pkgconfig/libzmq.pc; } | sha1sum | cut -c1-12)
+    local key
+    key=$pyzmq-built-$({ echo "$prefix $draft"; cat "$prefix"/include/*.h "$prefix"/lib/pkgconfig/libzmq.pc; } | sha1sum | cut -c1-12)
     fetch "$key" build_pyzmq
     export PYTHONPATH=$cache/$key/site
 }

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # rsyslog with its module omczmq ships 10,000 lines of a log file to a PULL socket.
+set -euo pipefail
+
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/python.sh"
 start rsyslog "$@"

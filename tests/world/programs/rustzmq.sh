@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # The Rust crate zmq 0.10, linked dynamically, under its own tests (all but those of its compile errors).
+set -euo pipefail
+
 . "$(dirname "$0")/common.sh"
 start rustzmq "$@"
 need cargo:cargo gcc:gcc
