@@ -15,8 +15,17 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if any(word in item.name for word in words)]
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter, config):
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session):
+    """Prints the closing lines after all that pytest prints."""
+    result = yield
+    # Workers of pytest-xdist have no terminal.
+    if terminalreporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+        close(terminalreporter, session.config)
+    return result
+
+
+def close(terminalreporter, config):
     def reports(kind):
         return terminalreporter.stats.get(kind, [])
 
