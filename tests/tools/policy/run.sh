@@ -1,51 +1,41 @@
 #!/usr/bin/env bash
-# Unmodified programs, pyzmq, Node.js and C, under the policies of docs/policy.md: what is refused, warned of and wrapped; and where keys
-# must not be found. And docs/security.md, followed as a reader would (`page.py`).
+# Unmodified programs (pyzmq, Node.js and C) under the policies of docs/policy.md: what is refused, warned of and wrapped, and where
+# keys must not be found. test_page.py follows docs/security.md as a reader would.
 #
-#   tests/tools/policy/run.sh               builds and uses target/release/libzmq.so, and taut
-#   tests/tools/policy/run.sh LIBRARY WORD  another one; only the cases with WORD in their names, or `page`
+#   tests/tools/policy/run.sh                  the library under test
+#   tests/tools/policy/run.sh LIBRARY WORD...  another one, if LIBRARY is not empty; only the cases with a WORD in their names
 #
-# Ends with the counts of both.
+# Ends with `policy: N passed, N failed, N skipped`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 if [[ $(uname) != Linux ]]; then
+    echo "skipped all: policies are tested on Linux only"
     echo "policy: 0 passed, 0 failed, 1 skipped"
     exit
 fi
-[[ -n ${1:-} ]] || "$root/scripts/need.sh" cargo:cargo cc:gcc python3:python3 py=ensurepip:python3-venv --also node:nodejs npm:npm gcore:gdb
+"$root/scripts/need.sh" cargo:cargo cc:gcc node:nodejs npm:npm gcore:gdb
 . "$root/tests/lib/venv.sh"
+library=${1:-$("$root/tests/lib/build.sh" library)/libzmq.so}
+LIBRARY=$(realpath "$library")
+TAUT=$("$root/tests/lib/build.sh" programs)/taut
 
-library=${1:-}
-if [[ -z $library ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq --features tls,names)
-    library=$target/release/libzmq.so
-fi
-work=$target/policy
-rm -rf "$work"
-mkdir -p "$work"
-ln -sfn "$(realpath "$library")" "$work/libzmq.so.5"
-gcc -std=gnu11 -O1 -Wall -Wextra -Werror -pedantic -I "$root/include" "$here/peer.c" "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$work/peer"
+work=$(mktemp -d /tmp/taut-policy.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+ln -s "$LIBRARY" "$work/libzmq.so.5"
+PEER_C=$work/peer
+gcc -std=gnu11 -O1 -Wall -Wextra -Werror -pedantic -I "$root/include" "$here/peer.c" "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$PEER_C"
+node=$target/programs/cache/node-zeromq-6.8.0
+mkdir -p "$node"
+(
+    flock 9
+    [[ -e $node/.complete ]] || (cd "$node" && npm install --silent --ignore-scripts --no-save --prefix . zeromq@6.8.0 >&2 && touch .complete)
+) 9>"$node.lock"
+export LIBRARY TAUT PEER_C NODE_PATH=$node/node_modules
 
-# The npm package zeromq. Without the registry, or without Node.js, the other languages go on alone.
-node=$target/policy-node/zeromq-6.8.0
-if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    node=
-elif [[ ! -e $node/.complete ]]; then
-    mkdir -p "$node"
-    (cd "$node" && npm install --silent --ignore-scripts --no-save --prefix . zeromq@6.8.0 && touch .complete) >"$work/npm.log" 2>&1 || node=
-fi
-[[ -n $node ]] || echo "policy: without Node.js: it, npm and the package zeromq are needed"
-
-export PYTHONDONTWRITEBYTECODE=1
-library=$(readlink -f "$library") taut=$target/debug/taut code=0
-(cd "$root" && cargo whole-programs)
-if [[ ${2:-page} == page ]]; then
-    "$venv/bin/python" "$here/page.py" "$root/docs/security.md" "$library" "$taut" "$work/page" || code=1
-fi
-if [[ ${2:-} != page ]]; then
-    "$venv/bin/python" "$here/cases.py" "$library" "$work/peer" "$node" "$taut" "$work" "${@:2}" || code=1
-fi
-exit $code
+words=()
+for word in "${@:2}"; do words+=(--word "$word"); done
+# The cases of a file stay together: the commands of the page follow each other.
+run_pytest policy "tests/tools/policy/run.sh '${1:-}'" "$here" --basetemp "$work/cases" -n 4 --dist loadfile ${words[@]+"${words[@]}"}
