@@ -1,64 +1,24 @@
-"""Names in place of endpoints, as programs of users see them: unmodified pyzmq on Tautline, with TAUT_NAMES.
+"""Names in place of endpoints, as programs of users see them: unmodified pyzmq on Tautline, with TAUT_NAMES."""
 
-cases.py LIBRARY FOLDER TAUT NATS_SERVER [WORD...]: TAUT and NATS_SERVER may be empty.
-"""
-
-import pathlib
-import shutil
-import socket
-import sys
-
-from harness import Peer, replace, run, until
-
-Peer.library, FOLDER, TAUT, NATS = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-NAME_EVENT = 0x20000000
+from programs import NAME_EVENT, asked, entries, free_port, replace, until
 
 
-def fresh(name):
-    """An empty folder. Its path is short, for `ipc`."""
-    folder = FOLDER / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
+def names_file(folder, text=""):
+    """A names file whose entries are in a folder beside it."""
+    return replace(folder / "names.toml", f'{text}\n[folder]\npath = "{folder}/f"\n')
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-def names_file(name, text="", folder=True):
-    place = fresh(name)
-    if folder:
-        text += f'\n[folder]\npath = "{place}/f"\n'
-    return replace(place / "names.toml", text)
-
-
-def entries(names, name="orders"):
-    """The entries in the folder of a names file."""
-    folder = names.parent / "f" / name
-    return [path for path in folder.glob("*") if path.suffix != ".ipc" and not path.name.startswith(".")] if folder.is_dir() else []
-
-
-def asked(peer, name, text="hello"):
-    """The process that has answered a REQ."""
-    answer = peer("ask", name, text)
-    assert answer.endswith(f" {text}"), answer
-    return int(answer.split()[0])
-
-
-def without_names():
-    """Nothing knows names: what libzmq says of an unknown transport."""
-    peer = Peer()
+def test_without_names(start):
+    """Without a names file, `name://` fails as any unknown transport does in libzmq."""
+    peer = start()
     peer.socket("a", "REQ")
     for call in ("bind", "connect"):
         assert peer(call, "a", "name://orders") == "EPROTONOSUPPORT"
     peer.end()
 
 
-def what_is_no_name():
-    peer = Peer(names_file("bad"))
+def test_what_is_no_name(start, tmp_path):
+    peer = start(names_file(tmp_path))
     peer.socket("a", "REQ")
     for bad in ("a b", "../x", "a..b", ".", "a/b", "x" * 201):
         for call in ("bind", "connect"):
@@ -69,16 +29,16 @@ def what_is_no_name():
     peer.end()
 
 
-def a_faulty_file():
-    """Is told with its line, and stands for nothing. One that becomes faulty changes nothing."""
-    names = replace(fresh("faulty") / "names.toml", '[names]\norders = "udp://a:1"\n')
-    peer = Peer(names)
+def test_a_faulty_file(start, tmp_path):
+    """A faulty file is reported with its line, and no name resolves. If a reload fails, the last valid file stays in force."""
+    names = replace(tmp_path / "names.toml", '[names]\norders = "udp://a:1"\n')
+    peer = start(names)
     peer.socket("a", "REQ")
     assert peer("connect", "a", "name://orders") == "EINVAL"
     assert f"names {names}: line 2" in peer.said(), peer.said()
     peer.socket("b", "REP", bind="tcp://127.0.0.1:*")
     peer.end()
-    peer = Peer()
+    peer = start()
     peer.socket("a", "REQ")
     assert peer("names", str(names)) == "EINVAL"
     replace(names, f'[names]\norders = "tcp://127.0.0.1:{free_port()}"\n')
@@ -89,17 +49,17 @@ def a_faulty_file():
     peer.end()
 
 
-def a_file_that_changes():
-    """Peers follow the file while they are connected; messages that were queued still go."""
-    one, two = Peer(), Peer()
+def test_a_file_that_changes(start, tmp_path):
+    """Connected peers follow the file, and messages that are already queued are still sent."""
+    one, two = start(), start()
     ports = []
     pulls = {}
     for server in (one, two):
         server.socket("in", "PULL", bind="tcp://127.0.0.1:*", RCVTIMEO=20)
         pulls[server] = server("last", "in")
         ports.append(pulls[server])
-    names = names_file("changes", f'[names]\norders = "{ports[0]}"\n', folder=False)
-    client = Peer(names)
+    names = names_file(tmp_path, f'[names]\norders = "{ports[0]}"\n')
+    client = start(names)
     client.socket("out", "PUSH")
     assert client("monitor", "out") is True
     assert client("connect", "out", "name://orders") is True
@@ -141,15 +101,15 @@ def a_file_that_changes():
         peer.end()
 
 
-def one_process():
-    """Over inproc, in either order; and the entry goes with the socket."""
-    names = names_file("process")
-    peer = Peer(names)
-    peer.socket("early", "REQ", connect="name://orders", RCVTIMEO=20000)
+def test_one_process(start, tmp_path):
+    """Within a process, a name means inproc, whichever side comes first. The entry is removed with the socket."""
+    names = names_file(tmp_path)
+    peer = start(names)
+    peer.socket("early", "REQ", connect="name://orders")
     assert peer("echo", "name://orders", "bind") is True
     assert peer("monitor", "early") is True
     assert asked(peer, "early") == peer.process.pid
-    peer.socket("late", "REQ", connect="name://orders", RCVTIMEO=20000)
+    peer.socket("late", "REQ", connect="name://orders")
     assert asked(peer, "late") == peer.process.pid
     # Nothing was connected over streams.
     assert all(event[0] == NAME_EVENT for event in iter(lambda: peer("event", "early", 100), None))
@@ -157,23 +117,23 @@ def one_process():
     assert entries(names) == []
 
 
-def one_host():
-    """Over ipc; binders come, go in order, and die."""
-    names = names_file("host")
-    client = Peer(names)
-    client.socket("c", "REQ", connect="name://orders", RCVTIMEO=20000, REQ_RELAXED=1, REQ_CORRELATE=1)
+def test_one_host(start, tmp_path):
+    """On one host, a name means ipc. Services start, close and die."""
+    names = names_file(tmp_path)
+    client = start(names)
+    client.socket("c", "REQ", connect="name://orders", REQ_RELAXED=1, REQ_CORRELATE=1)
     assert client("monitor", "c") is True
-    first = Peer(names)
+    first = start(names)
     first("echo", "name://orders", "bind")
     assert asked(client, "c") == first.process.pid
     remotes = [event[2] for event in iter(lambda: client("event", "c", 100), None) if event[0] == 1]
     assert remotes and all(remote.startswith("ipc://") for remote in remotes), remotes
-    second = Peer(names)
+    second = start(names)
     second("echo", "name://orders", "bind")
     until("both answer", lambda: len({asked(client, "c") for _ in range(4)}) == 2)
     first.kill()
     client("close", "c")
-    client.socket("d", "REQ", connect="name://orders", RCVTIMEO=20000)
+    client.socket("d", "REQ", connect="name://orders")
     assert asked(client, "d") == second.process.pid
     until("the dead one's entry is swept", lambda: len(entries(names)) == 1)
     second.end()
@@ -181,11 +141,11 @@ def one_host():
     client.end()
 
 
-def unbinding():
-    """Takes all that was bound for the name, and connected peers leave."""
-    names = names_file("unbind")
-    server, client = Peer(names), Peer(names)
-    server.socket("in", "PULL", bind="name://orders", RCVTIMEO=20000)
+def test_unbinding(start, tmp_path):
+    """Unbinding removes all endpoints of the name and disconnects the peers."""
+    names = names_file(tmp_path)
+    server, client = start(names), start(names)
+    server.socket("in", "PULL", bind="name://orders")
     assert server("last", "in") == "name://orders"
     client.socket("out", "PUSH", connect="name://orders", SNDTIMEO=100)
     until("it arrives", lambda: client("send", "out", "a") is True)
@@ -200,13 +160,13 @@ def unbinding():
     client.end()
 
 
-def publishers():
-    """A SUB follows all publishers of a name; one that sleeps and then publishes is heard."""
-    names = names_file("pub")
-    subscriber = Peer(names)
+def test_publishers(start, tmp_path):
+    """A SUB receives from all publishers of a name, also from later ones."""
+    names = names_file(tmp_path)
+    subscriber = start(names)
     subscriber.socket("s", "SUB", connect="name://prices", SUBSCRIBE="", RCVTIMEO=20)
     heard = set()
-    publishers = [Peer(names) for _ in range(3)]
+    publishers = [start(names) for _ in range(3)]
     for peer in publishers:
         peer.socket("p", "PUB", bind="name://prices")
 
@@ -222,13 +182,13 @@ def publishers():
         peer.end()
 
 
-def a_policy():
-    """Is asked of each endpoint; what it refuses is an event."""
-    names = names_file("policy", f'[names]\norders = "tcp://127.0.0.1:{free_port()}"\n')
+def test_a_policy(start, tmp_path):
+    """A policy checks each endpoint of a name, and each refusal is an event."""
+    names = names_file(tmp_path, f'[names]\norders = "tcp://127.0.0.1:{free_port()}"\n')
     policy = replace(
         names.parent / "policy.toml", '[[rules]]\nname = "no-tcp"\ncall = "connect"\nendpoint = "tcp://*"\naction = "refuse"\n'
     )
-    peer = Peer(names, TAUT_POLICY=str(policy))
+    peer = start(names, TAUT_POLICY=str(policy))
     peer.socket("a", "PUSH")
     assert peer("monitor", "a") is True
     assert peer("connect", "a", "name://orders") is True
@@ -236,23 +196,9 @@ def a_policy():
     refused = [event for event in events if event[0] == 0x800]
     assert len(refused) == 1 and "no-tcp" in refused[0][3], events
     replace(policy, '[[rules]]\nname = "no-ipc"\ncall = "bind"\nendpoint = "ipc://*"\naction = "refuse"\n')
-    server = Peer(names, TAUT_POLICY=str(policy))
+    server = start(names, TAUT_POLICY=str(policy))
     server.socket("b", "PULL")
     assert server("bind", "b", "name://orders") == "EACCES"
     assert entries(names) == []
     for each in (peer, server):
         each.end()
-
-
-CASES = [
-    without_names,
-    what_is_no_name,
-    a_faulty_file,
-    a_file_that_changes,
-    one_process,
-    one_host,
-    unbinding,
-    publishers,
-    a_policy,
-]
-
