@@ -41,21 +41,8 @@ budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 test: ## every test suite
 	@.ci/test
 
-lint := scripts/progress.sh "lint: $$step of 10, $$what" '$(TARGET)'/lint/$$step.log
-lint: ## formatting, clippy, rustdoc, layers, sizes, unsafe, dependencies
-	@scripts/need.sh cargo:cargo gcc:gcc fmt:rustfmt clippy:rust-clippy
-	@step=1 what=formatting; $(lint) $(CARGO) fmt --all --check
-	@step=2 what=clippy; $(lint) $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	@step=3 what='formatting of fuzz'; $(lint) $(CARGO) fmt --manifest-path fuzz/Cargo.toml --all --check
-	@step=4 what='clippy of fuzz'; $(lint) env CARGO_TARGET_DIR='$(TARGET)' $(CARGO) clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
-	@step=5 what=documentation; $(lint) env RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --document-private-items
-	@step=6 what='formatting of the Node.js addon'; $(lint) $(CARGO) fmt --manifest-path bindings/node/Cargo.toml --check
-	@step=7 what='clippy of the Node.js addon'; $(lint) env CARGO_TARGET_DIR='$(TARGET)/node' \
-	    $(CARGO) clippy --manifest-path bindings/node/Cargo.toml -- -D warnings
-	@[ "$$(uname -sm)" != 'Linux x86_64' ] || { step=8 what='clippy of the simulation'; $(lint) env RUSTFLAGS='--cfg simulated' \
-	    CARGO_TARGET_DIR='$(TARGET)/sim' $(CARGO) clippy --profile simulation -p tautline-sim -- -D warnings; }
-	@step=9 what='layers, sizes, unsafe'; $(lint) $(CARGO) run -p xtask -- check
-	@step=10 what='licences and sources of dependencies'; $(lint) scripts/deny.sh
+lint: ## formatting, house rules, planted faults, shellcheck, clippy, rustdoc, dependencies: scripts/lint.sh quick or slow, a part of it
+	@CARGO='$(CARGO)' scripts/lint.sh
 
 loom: ## the concurrent parts under every interleaving
 	@scripts/need.sh cargo:cargo gcc:gcc

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Checks all that needs no test: formatting, house rules, scripts, clippy, documentation and dependencies.
+#
+#   scripts/lint.sh         all of it
+#   scripts/lint.sh quick   what takes seconds
+#   scripts/lint.sh slow    the rest
+#
+# A step that fails prints the command that repeats it. Ends with `lint: N passed, N failed, 0 skipped`.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+scripts/need.sh cargo:cargo gcc:gcc fmt:rustfmt clippy:rust-clippy
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+cargo=${CARGO:-cargo}
+passed=0 failed=0
+
+step() { # step NAME COMMAND...
+    echo "lint: $1"
+    if "${@:2}"; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAILED $1"
+    printf 'again:'
+    printf ' %q' "${@:2}"
+    echo
+}
+
+if [[ ${1:-quick} == quick ]]; then
+    step formatting "$cargo" fmt --all --check
+    step 'formatting of fuzz' "$cargo" fmt --manifest-path fuzz/Cargo.toml --all --check
+    step 'formatting of the Node.js addon' "$cargo" fmt --manifest-path bindings/node/Cargo.toml --check
+    step 'house rules' "$cargo" run -q -p xtask -- check
+    step 'planted faults' "$cargo" run -q -p xtask -- faults
+    step shellcheck scripts/shellcheck.sh
+fi
+if [[ ${1:-slow} == slow ]]; then
+    step clippy "$cargo" clippy --workspace --all-targets --all-features -- -D warnings
+    step 'clippy of fuzz' env CARGO_TARGET_DIR="$target" "$cargo" clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets -- -D warnings
+    step 'clippy of the Node.js addon' env CARGO_TARGET_DIR="$target/node" "$cargo" clippy --manifest-path bindings/node/Cargo.toml -- -D warnings
+    if [[ $(uname -sm) == 'Linux x86_64' ]]; then
+        step 'clippy of the simulation' env RUSTFLAGS='--cfg simulated' CARGO_TARGET_DIR="$target/sim" \
+            "$cargo" clippy --profile simulation -p tautline-sim -- -D warnings
+    fi
+    step documentation env RUSTDOCFLAGS='-D warnings' "$cargo" doc --workspace --all-features --no-deps --document-private-items
+    step dependencies scripts/deny.sh
+fi
+echo "lint: $passed passed, $failed failed, 0 skipped"
+[[ $failed -eq 0 ]]
