@@ -128,7 +128,7 @@ if [[ -n $rust ]]; then
         advice+=("there is one in ~/.cargo/bin, which is not on the PATH: . ~/.cargo/env")
     fi
     if command -v rustup >/dev/null; then
-        advice+=("Rust by the rustup that is here: rustup update stable && rustup default stable")
+        advice+=("Rust by the rustup that is here: rustup update stable, and RUSTUP_TOOLCHAIN=stable before the command")
         [[ -z $install_it ]] || package=
     else
         advice+=("Rust from https://rustup.rs is always new enough: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh")
