@@ -16,7 +16,7 @@ if [[ $(uname -sm) != "Linux x86_64" ]]; then
 fi
 if [[ ${1:-} == --new ]]; then
     # The time as the first seed is another one each time.
-    options=(--seconds "$2" --from "$(date +%s)000")
+    options=(--seconds "${2:?how many seconds?}" --from "$(date +%s)000")
 else
     options=(--seeds 50 --twice --named)
 fi
