@@ -1,8 +1,6 @@
-"""What is lost and doubled in other trouble than a kill: partitions, a full disk, a stream that stands still or is deleted, two bridges with
-one file.
+"""What is lost and doubled in other trouble than a kill: partitions, a full disk, a stream that stops or is deleted, two bridges with one file.
 
-Each case returns rows as those of `faults` do. Most have a pipeline: a PUSH, a route *stored*, the stream, a route *worked off*, workers; and
-count both routes.
+Most cases have a pipeline: a PUSH, a route *stored*, the stream, a route *worked off* and workers. They add a row for both routes.
 """
 
 import os
@@ -12,10 +10,10 @@ import subprocess
 import threading
 import time
 
+import pytest
 import zmq
-from cases import sock
-from faults import STORED, WORK, answered, compare, numbers, pusher, work_force
-from harness import Hosts, Skip, config
+from programs import Hosts, config
+from work import STORED, WORK, answered, compare, numbers, pusher, sock, work_force
 
 # While it lasts, so many messages are pushed.
 PER = 200
@@ -49,20 +47,18 @@ class Pipeline:
     def rows(self, trouble):
         """Once all is stored and worked off: nothing is lost."""
         self.stored()
-        self.bridge.until(lambda: self.workers.count() == self.sent, "all worked off")
+        self.bridge.until(lambda: self.workers.count() == self.sent)
         found = numbers(self.client.stored("S"))
         lost, doubled = compare(range(self.sent), found)
         assert (lost, doubled) == (0, 0), (lost, doubled)
         gone, again = compare(found, self.workers.done())
         assert gone == 0, gone
-        return [
-            ("stored, PUSH to PULL", trouble, self.case.round, self.sent, lost, doubled),
-            ("worked off: at least once", trouble, self.case.round, self.sent, gone, again),
-        ]
+        self.case.row("stored, PUSH to PULL", trouble, self.case.round, self.sent, lost, doubled)
+        self.case.row("worked off: at least once", trouble, self.case.round, self.sent, gone, again)
 
 
-def partition(case, times):
-    """Between the bridge and NATS nothing arrives, for moments and for longer than it takes to notice."""
+def test_partition(case, times):
+    """The link between the bridge and NATS is cut, for moments and for longer than it takes to notice."""
     hosts = case.keep(Hosts(2))
     pipeline, seconds = Pipeline(case, hosts=hosts), random.Random(6)
     for at in case.rounds(times):
@@ -72,11 +68,12 @@ def partition(case, times):
         # Every fifth is as long as connections take to be given up.
         time.sleep(12 if at % 5 == 4 else seconds.uniform(0.05, 3))
         hosts.join(1)
-    return pipeline.rows("partition of bridge and NATS")
+    pipeline.rows("partition of bridge and NATS")
 
 
-def partition_of_leader(case, times):
-    """The leader of three is cut off from the others, and from the bridge: the two that are left go on."""
+@pytest.mark.long
+def test_partition_of_leader(case, times):
+    """The leader of three is cut off from the other servers and from the bridge. The others go on."""
     hosts = case.keep(Hosts(4))
     pipeline = Pipeline(case, servers=3, hosts=hosts)
     for _ in case.rounds(times):
@@ -88,11 +85,11 @@ def partition_of_leader(case, times):
         pipeline.send(PER)
         pipeline.stored()
         hosts.join(leader)
-    return pipeline.rows("leader of three cut off")
+    pipeline.rows("leader of three cut off")
 
 
-def full_disk(case, times):
-    """The disk of the server is full: senders feel it; when there is room again, all is stored."""
+def test_full_disk(case, times):
+    """While the disk of the server is full, senders are blocked. Once there is room, all is stored."""
     store = f"{case.folder}/disk"
     os.makedirs(store)
     case.keep(Disk(store))
@@ -110,8 +107,8 @@ def full_disk(case, times):
         Disk.resize(store, 16 * (at + 2))
         # It has given up its streams, as it says, and takes them up again when it is started.
         pipeline.server.again()
-    pipeline.push.setsockopt(zmq.SNDTIMEO, 200_000)
-    return pipeline.rows("full disk")
+    pipeline.push.setsockopt(zmq.SNDTIMEO, -1)
+    pipeline.rows("full disk")
 
 
 class Disk:
@@ -121,7 +118,7 @@ class Disk:
         self.folder = folder
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], capture_output=True, text=True)
         if mounted.returncode:
-            raise Skip(f"no small disk: {mounted.stderr.strip()}")
+            pytest.skip(f"no small disk: {mounted.stderr.strip()}")
 
     @staticmethod
     def resize(folder, megabytes):
@@ -131,8 +128,9 @@ class Disk:
         subprocess.run(["umount", "-l", self.folder], check=True)
 
 
-def stalled_stream(case, times):
-    """The server stands still, for moments and for longer than an answer is waited for: what is asked again is stored once."""
+@pytest.mark.long
+def test_stalled_stream(case, times):
+    """The server stops, for moments and for longer than the bridge waits for an answer. A repeated request is stored once."""
     pipeline, seconds = Pipeline(case), random.Random(7)
     for at in case.rounds(times):
         pipeline.send(PER)
@@ -142,11 +140,11 @@ def stalled_stream(case, times):
             time.sleep(14 if at % 5 == 4 else seconds.uniform(0.05, 6))
         finally:
             pipeline.server.servers[0].send_signal(signal.SIGCONT)
-    return pipeline.rows("stream stands still")
+    pipeline.rows("stream stands still")
 
 
-def deleted_stream(case, times):
-    """The stream is deleted while both routes work, and made again: what is sent from then on is answered once it is stored, and worked off."""
+def test_deleted_stream(case, times):
+    """The stream is deleted under load, and made again. Messages sent from then on are stored, answered and worked off."""
     server, client = case.nats()
     client.make("S", ["jobs"])
     endpoint, out, log = case.endpoint(), case.endpoint(), f"{case.folder}/done.txt"
@@ -172,20 +170,18 @@ def deleted_stream(case, times):
         # Those that were stored are gone with the stream; the others are stored in the new one.
         first = sent
         send()
-        bridge.until(lambda: bridge.numbers["in"]["again"] > 0, "a second attempt")
+        bridge.until(lambda: bridge.numbers["in"]["again"] > 0)
         client.make("S", ["jobs"])
         heard(2 * PER - PER // 2)
         found = [number for number in answered(client) if number >= first]
         gone, twice = compare(range(first, sent), found)
         lost, doubled = lost + gone, doubled + twice
         wanted = {f"id-{at}" for at in range(first, sent)}
-        bridge.until(lambda: workers.count() and wanted <= workers.different, "all worked off")
+        bridge.until(lambda: workers.count() and wanted <= workers.different)
         again += sum(int(word[3:]) >= first for word in workers.words()) - (sent - first)
     assert (lost, doubled) == (0, 0), (lost, doubled)
-    return [
-        ("stored, DEALER to ROUTER", "stream deleted, made again", case.round, sent, lost, doubled),
-        ("worked off: at least once", "stream deleted, made again", case.round, case.round * PER, 0, again),
-    ]
+    case.row("stored, DEALER to ROUTER", "stream deleted, made again", case.round, sent, lost, doubled)
+    case.row("worked off: at least once", "stream deleted, made again", case.round, case.round * PER, 0, again)
 
 
 TWINS = """
@@ -218,9 +214,9 @@ answer_within = "2s"
 """
 
 
-def twin_bridges(case, times):
-    """Two bridges with one file, one of which is killed again and again: of what both publish the stream keeps one, and what one of them has
-    taken from the consumer comes back."""
+def test_twin_bridges(case, times):
+    """Two bridges have one file, and one of them is killed again and again. The stream keeps one of what both publish, and redelivers what a
+    killed bridge took."""
     server, client = case.nats()
     client.make("S", ["all.>", "some"])
     publisher, push, service = (sock(case, kind, **more) for kind, more in (("XPUB", {"XPUB_VERBOSE": 1}), ("PUSH", {}), ("REP", {})))
@@ -260,22 +256,11 @@ def twin_bridges(case, times):
     messages = client.stored("S")
     every = [int(data[int(headers["Zmq-Parts"].split(",")[0]) :]) for subject, headers, data in messages if subject != "some"]
     some = [int(data) for subject, _, data in messages if subject == "some"]
-    killed, rows = "one of two bridges with one file", []
+    killed = "one of two bridges with one file"
     for promise, found in [("stored, SUB, id in the message", every), ("stored, PUSH to PULL", some)]:
         lost, doubled = compare(range(sent), found)
         assert (lost, doubled) == (0, 0), (promise, lost, doubled)
-        rows.append((promise, killed, case.round, sent, lost, doubled))
+        case.row(promise, killed, case.round, sent, lost, doubled)
     lost, again = compare(range(sent), done)
     assert lost == 0, lost
-    rows.append(("worked off: at least once", killed, case.round, sent, lost, again))
-    return rows
-
-
-CASES = {
-    "partition": partition,
-    "partition_of_leader": partition_of_leader,
-    "full_disk": full_disk,
-    "stalled_stream": stalled_stream,
-    "deleted_stream": deleted_stream,
-    "twin_bridges": twin_bridges,
-}
+    case.row("worked off: at least once", killed, case.round, sent, lost, again)

@@ -1,27 +1,31 @@
-"""The parts of the suite: NATS servers, bridges, and a client of NATS to look with."""
+"""The programs of the cases: NATS servers, bridges, and a client of NATS that looks into streams.
+
+run.sh sets NATS_SERVER, TAUT and MINUTES.
+"""
 
 import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
 
 import nats
+import pytest
 import zmq
 from nats.js.api import AckPolicy, ConsumerConfig
 
-SERVER, TAUT, WORK = sys.argv[1:4]
+SERVER, TAUT = os.environ["NATS_SERVER"], os.environ["TAUT"]
+# Seconds after which a case begins no new round.
+SECONDS = 60 * float(os.environ.get("MINUTES", "inf"))
 
 
 def free_ports(number):
-    """Ports that nobody has at present."""
+    """Ports that are free now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -29,12 +33,8 @@ def free_ports(number):
         return [one.getsockname()[1] for one in sockets]
 
 
-class Skip(Exception):
-    """This system has not what a case needs."""
-
-
 class Hosts:
-    """Network namespaces, joined by a switch that this one is at, too. Each can be cut off: what is sent to it or from it is lost."""
+    """Network namespaces on a switch with this one. Each can be cut off, so that its packets are lost."""
 
     def __init__(self, number):
         self.name, self.number = f"tb{os.getpid()}", 0
@@ -54,7 +54,8 @@ class Hosts:
                 self.ip(f"-n {host} link set lo up")
         except (OSError, subprocess.CalledProcessError) as error:
             self.end()
-            raise Skip(f"no network namespaces: {error}") from None
+            why = getattr(error, "stderr", None) or error
+            pytest.skip(f"no network namespaces: {why}")
 
     @staticmethod
     def ip(command):
@@ -64,7 +65,7 @@ class Hosts:
         return f"{self.net}.{10 + at}"
 
     def within(self, at):
-        """What stands before a command that is to run there."""
+        """The start of a command that runs there."""
         return ["ip", "netns", "exec", f"{self.name}h{at}"]
 
     def cut(self, at):
@@ -80,8 +81,8 @@ class Hosts:
 
 
 class Nats:
-    """One nats-server, or a cluster, with JetStream. They keep their ports and what they have stored when they are started again. With `hosts`
-    each is in a namespace of its own, from the first one on."""
+    """One nats-server, or a cluster, with JetStream. A restarted server keeps its port and its store. With `hosts`
+    each server is in a namespace of its own."""
 
     def __init__(self, folder, number=1, settings="", hosts=None, store=None):
         self.folder, self.number, self.settings, self.store = folder, number, settings, store or folder
@@ -111,7 +112,7 @@ class Nats:
         log.close()
 
     def wait(self, at):
-        """Until it answers."""
+        """Waits until the server answers."""
         while True:
             try:
                 with urllib.request.urlopen(f"http://{self.hosts[at]}:{self.http[at]}/healthz?js-server-only=true", timeout=5) as answer:
@@ -139,7 +140,7 @@ class Nats:
             return json.load(answer)
 
     def bridges_subjects(self):
-        """What bridges subscribe to, but for answers."""
+        """The subscriptions of bridges, without those for answers."""
         connections = self.get("/connz?subs=1")["connections"]
         bridges = [one for one in connections if one.get("name") == "taut bridge"]
         return sorted(name for one in bridges for name in one.get("subscriptions_list", []) if not name.startswith("_INBOX"))
@@ -152,7 +153,7 @@ class Nats:
 
 
 class Client:
-    """A client of NATS, on a thread of its own, whose calls wait for their results."""
+    """A client of NATS on a thread of its own. Its calls wait for their results."""
 
     def __init__(self, urls, **options):
         self.loop = asyncio.new_event_loop()
@@ -165,10 +166,10 @@ class Client:
         self.streams = self.nats.jetstream(timeout=10)
 
     def run(self, work):
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(LIMIT)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def persist(self, make):
-        """The same, again and again: clusters change their leaders."""
+        """Repeats a call until it succeeds: clusters change their leaders."""
         while True:
             try:
                 return self.run(make())
@@ -210,7 +211,7 @@ class Client:
 
 
 class Bridge:
-    """`taut bridge` with a file, and its numbers as it shows them."""
+    """`taut bridge` with a file, and the numbers and notices that it prints."""
 
     def __init__(self, config, wait=True, within=(), **environment):
         self.within, self.environment = within, {**os.environ, **environment}
@@ -230,7 +231,7 @@ class Bridge:
         for read, stream in [(self.read, self.process.stdout), (self.hear, self.process.stderr)]:
             threading.Thread(target=read, args=(stream,), daemon=True).start()
         if wait:
-            self.until(lambda: any("routes are at work" in line for line in self.said), "start")
+            self.until(lambda: any("routes are at work" in line for line in self.said))
 
     def read(self, stream):
         for line in stream:
@@ -245,14 +246,13 @@ class Bridge:
                 self.said.append(line.rstrip())
                 self.changed.notify_all()
 
-    def until(self, is_so, what="that"):
+    def until(self, is_so):
         with self.changed:
-            if not self.changed.wait_for(is_so, LIMIT):
-                raise TimeoutError(f"waited for {what}: {self.numbers} {self.said}")
+            self.changed.wait_for(is_so)
 
     def reaches(self, route, **least):
         """Waits until the numbers of a route are at least these."""
-        self.until(lambda: all(self.numbers.get(route, {}).get(name, -1) >= value for name, value in least.items()), f"{route} {least}")
+        self.until(lambda: all(self.numbers.get(route, {}).get(name, -1) >= value for name, value in least.items()))
 
     def kill(self):
         self.process.kill()
@@ -263,33 +263,27 @@ class Bridge:
         self.start()
 
     def end(self):
+        """Ends the bridge with SIGTERM, which it must obey. Returns its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(LIMIT)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.kill()
                 raise
         return self.process.returncode
 
 
-# Seconds; against hangs only.
-LIMIT = int(os.environ.get("LIMIT", 240))
-
-
-# Seconds after which a case begins no new round.
-SECONDS = 60 * float(os.environ.get("MINUTES", "inf"))
-
-
 class Case:
-    """What one case has made, and ends again."""
+    """The folder and the programs of a case. `end` ends the programs."""
 
-    def __init__(self, name):
-        self.round, self.start = 0, time.monotonic()
-        self.folder = f"{WORK}/{name}"
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
-        self.made = []
+    def __init__(self, folder, record):
+        self.folder, self.record = folder, record
+        self.round, self.start, self.made = 0, time.monotonic(), []
+
+    def row(self, *cells):
+        """A row of the table at the end: promise, killed, kills, sent, lost, doubled."""
+        self.record("row", cells)
 
     def keep(self, thing):
         self.made.append(thing)
@@ -300,7 +294,7 @@ class Case:
         return server, self.keep(Client(server.urls(), **options))
 
     def rounds(self, most):
-        """So many, or as many as there is time for. `round` is how many there were."""
+        """At most so many rounds, fewer if time runs out. `round` counts them."""
         while self.round < most and time.monotonic() < self.start + SECONDS:
             yield self.round
             self.round += 1
