@@ -10,11 +10,11 @@ SOAK_SECONDS ?= 1800
 TARGET := $(if $(filter /%,$(CARGO_TARGET_DIR)),,$(CURDIR)/)$(or $(CARGO_TARGET_DIR),target)
 CARGO ?= cargo
 
-.PHONY: help build run try bench profiles languages budget test lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack systems install uninstall clean
+.PHONY: help build run try bench profiles languages budget test test-all test-nightly lint loom upstream interop bsd programs node dotnet soak fuzz asan tsan miri attack systems install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the library: target/release/libzmq.so and libzmq.a (TLS=1 with tls+tcp and wss, which need a C compiler; NAMES=1 with name://; as your own user; INSTALL_TOOLS=1 as root installs what it lacks)
 	@scripts/need.sh --tell cargo:cargo gcc:gcc
@@ -38,16 +38,31 @@ profiles: ## Tautline built in each build profile, PGO too, over the whole matri
 budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 	@scripts/budget.sh
 
-test: ## every test suite
-	@.ci/test
+# What the suites are built and run with. What only those of a merge or of the night need, they install themselves.
+TEST_TOOLS := cargo:cargo gcc:gcc g++:g++ make:make nm:binutils pkg-config:pkg-config cmake:cmake python3:python3 py=ensurepip:python3-venv \
+    lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev valgrind:valgrind ip:iproute2
+MERGE_TOOLS := node:nodejs npm:npm go:golang-go javac:openjdk-17-jdk-headless mvn:maven mcs:mono-mcs mono:mono-runtime
+empty :=
+# ONLY="abi interop": these suites. OPTIONS: CTest's, for example OPTIONS=--rerun-failed.
+suites = tests/run $(OPTIONS) $(if $(ONLY),-R '^($(subst $(empty) $(empty),|,$(strip $(ONLY))))$$',$1)
+
+test: ## the suites that a change to the engine, the C interface or the Rust crate needs; ONLY="abi interop" names some, of any kind
+	@scripts/need.sh $(TEST_TOOLS) $(if $(ONLY),--also $(MERGE_TOOLS))
+	@$(call suites,-L change)
+
+test-all: ## what a merge needs: these, and programs, packages and bindings
+	@scripts/need.sh $(TEST_TOOLS) --also $(MERGE_TOOLS)
+	@$(call suites,-L 'change|merge$(if $(LINT),|lint)')
+
+test-nightly: ## the rest: other processors and systems, sanitizers, long runs, new seeds, packages of distributions; hours
+	@scripts/need.sh $(TEST_TOOLS) --also $(MERGE_TOOLS) qemu-x86_64-static:qemu-user-static
+	@$(call suites,-L nightly)
 
 lint: ## formatting, house rules, planted faults, shellcheck, clippy, rustdoc, dependencies: scripts/lint.sh quick or slow, a part of it
 	@CARGO='$(CARGO)' scripts/lint.sh
 
 loom: ## the concurrent parts under every interleaving
-	@scripts/need.sh cargo:cargo gcc:gcc
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR='$(TARGET)/loom' CARGO_PROFILE_RELEASE_LTO=off \
-	    CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true $(CARGO) test --release -p tautline-mem -p tautline-io -p tautline-core --lib loom_
+	@tests/rust/loom.sh
 
 upstream: ## libzmq's own behaviour tests on our library
 	@tests/wire/upstream/run.sh

@@ -16,7 +16,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 command=${1:-}
 prefix=${PREFIX:-/usr/local} libdir=${LIBDIR:-lib} destination=${DESTDIR:-}
 prefix=${prefix%/}
-target=${CARGO_TARGET_DIR:-$root/target}
+# Where the libraries are: what `make build` has built, unless LIBRARIES names another folder.
+libraries=${LIBRARIES:-${CARGO_TARGET_DIR:-$root/target}/release}
 interface=4.3.5
 # What is built, the file that it becomes, and the names that lead there: what programs ask for, and what they are linked with.
 case ${SYSTEM:-$(uname -s)} in
@@ -128,14 +129,14 @@ libraries() {
         mach_o "$lib"
     elif [[ -z $objcopy || -z $strip ]]; then
         echo "install: there is no strip and no objcopy (binutils), so the libraries go in with their debug symbols" >&2
-        cp "$target/release/$built" "$lib/$library"
-        cp "$target/release/libzmq.a" "$lib/libzmq.a"
+        cp "$libraries/$built" "$lib/$library"
+        cp "$libraries/libzmq.a" "$lib/libzmq.a"
     else
         mkdir "$lib/.debug"
-        "$objcopy" --only-keep-debug --compress-debug-sections "$target/release/$built" "$lib/.debug/$library.debug"
-        "$strip" --strip-unneeded -o "$lib/$library" "$target/release/$built"
+        "$objcopy" --only-keep-debug --compress-debug-sections "$libraries/$built" "$lib/.debug/$library.debug"
+        "$strip" --strip-unneeded -o "$lib/$library" "$libraries/$built"
         "$objcopy" --add-gnu-debuglink="$lib/.debug/$library.debug" "$lib/$library"
-        "$strip" --strip-debug -o "$lib/libzmq.a" "$target/release/libzmq.a"
+        "$strip" --strip-debug -o "$lib/libzmq.a" "$libraries/libzmq.a"
         chmod 644 "$lib/.debug/$library.debug"
     fi
 }
@@ -146,8 +147,8 @@ mach_o() {
     local rename sign
     rename=$(first install_name_tool llvm-install-name-tool)
     [[ -n $rename ]] || fail "there is no install_name_tool, with which the library is told where it lies: xcode-select --install"
-    cp "$target/release/$built" "$1/$library"
-    cp "$target/release/libzmq.a" "$1/libzmq.a"
+    cp "$libraries/$built" "$1/$library"
+    cp "$libraries/libzmq.a" "$1/libzmq.a"
     "$rename" -id "$prefix/$libdir/$library" "$1/$library"
     sign=$(first codesign)
     if [[ -n $sign ]]; then
@@ -227,7 +228,7 @@ make_folders() {
 install() {
     local file path
     for file in "$built" libzmq.a; do
-        [[ -f $target/release/$file ]] || fail "there is no $file in $target/release, and this builds none: first make build" \
+        [[ -f $libraries/$file ]] || fail "there is no $file in $libraries, and this builds none: first make build" \
             "if it was built elsewhere: make install CARGO_TARGET_DIR=..."
     done
     stage

@@ -15,10 +15,10 @@ margin_percent=8
 short=10 long=50 batch=500 # rounds, and messages in one
 
 scripts/need.sh cargo:cargo cc:gcc valgrind:valgrind
-cargo build --release -p tautline-libzmq
+libraries=$(tests/lib/build.sh library)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-ln -s "$(realpath "$target/release/libzmq.so")" "$work/libzmq.so.5"
+ln -s "$libraries/libzmq.so.5" "$work/libzmq.so.5"
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -I"$root/include" -o "$work/hot" bench/budget/hot.c "$work/libzmq.so.5"
 
 # instructions FUNCTION ROUNDS ARGUMENTS...: what the function and all it calls took in such a run.

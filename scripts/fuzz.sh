@@ -5,7 +5,7 @@
 #
 # SANITIZER=none does without. No nightly compiler is needed: the instrumentation is an ordinary option of the stable one, the sanitizer
 # is not, but the stable compiler has it. The seeds go to fuzz/corpus, where new inputs are added; what breaks a target lies in
-# fuzz/artifacts: fix it, and put it into fuzz/regressions/TARGET for the test (`cargo test` in fuzz/).
+# fuzz/artifacts: fix it, and put it into fuzz/regressions/TARGET for the test (`cargo test -p tautline-fuzz`).
 # Ends with `fuzz: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -25,9 +25,9 @@ if [ "${SANITIZER:-address}" != none ]; then
     export RUSTC_BOOTSTRAP=1
 fi
 # With a target named, the flags are not for build scripts.
-RUSTFLAGS=${flags[*]} cargo build --manifest-path fuzz/Cargo.toml --release --target "$host" --target-dir "$target" --bins
+RUSTFLAGS=${flags[*]} cargo build -p tautline-fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$target" --bins
 
-RUSTFLAGS=${flags[*]} cargo run --quiet --manifest-path fuzz/Cargo.toml --release --target "$host" --target-dir "$target" --bin seeds
+RUSTFLAGS=${flags[*]} cargo run --quiet -p tautline-fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$target" --bin seeds
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=($(cd fuzz/fuzz_targets && ls *.rs | sed 's/\.rs$//'))
 passed=0 failed=0
@@ -35,7 +35,7 @@ for name in "${names[@]}"; do
     mkdir -p "fuzz/artifacts/$name"
     log=$target/$name.log
     # Several of them may be at work on one machine: what is slow is not broken, but what takes two minutes is.
-    if "$target/$host/release/$name" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=2048 -max_len=4096 -len_control=20 \
+    if "$target/$host/fuzz/$name" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=2048 -max_len=4096 -len_control=20 \
         -detect_leaks=0 -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$name/" "fuzz/corpus/$name" \
         >"$log" 2>&1; then
         passed=$((passed + 1))

@@ -43,7 +43,7 @@ for name in "${names[@]}"; do
     esac
 done
 scripts/need.sh cargo:cargo g++:g++ make:make baseline --also ${tools[@]+"${tools[@]}"}
-. scripts/progress.sh
+. scripts/step.sh
 mkdir -p "$out/tautline"
 step "languages: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq
 # Not the speed of this one is measured.

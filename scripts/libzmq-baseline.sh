@@ -27,7 +27,7 @@ recipe="zeromq-src $crate_version cmake Release shared sodium curve$variant"
 features=(-DENABLE_DRAFTS=OFF)
 [ -z "$variant" ] || features=(-DENABLE_DRAFTS=ON -DENABLE_WS=ON -DWITH_TLS=ON)
 
-. "$root/scripts/progress.sh"
+. "$root/scripts/step.sh"
 say() { printf 'baseline: %s\n' "$*"; }
 
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ] && [ -e "$prefix/lib/libzmq.so.5" ]; then
@@ -38,7 +38,8 @@ fi
 # One build at a time: the test suite and the benchmark may both ask for it.
 exec 9>"$dest/.lock"
 if ! flock -n 9; then
-    progress "baseline: waiting for another build of it, whose log is $build.log" /dev/null flock 9
+    say "waiting for another build of it, whose log is $build.log"
+    flock 9
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$recipe" ]; then
         say "libzmq 4.3.5 is ready in $prefix"
         exit 0
@@ -79,12 +80,7 @@ build() {
         cmake --build "$build" --parallel 2 &&
         cmake --install "$build"
 }
-progress "baseline: building libzmq 4.3.5$variant" "$build.log" build || {
-    say "the build failed:"
-    tail -20 "$build.log"
-    say "again: scripts/libzmq-baseline.sh${variant:+ --ws} $dest"
-    exit 1
-}
+step "baseline: building libzmq 4.3.5$variant" "$build.log" build
 
 [ -e "$prefix/lib/libzmq.so.5" ] || { say "no libzmq.so.5 came out of the build"; exit 1; }
 printf '%s\n' "$recipe" >"$stamp"

@@ -17,7 +17,7 @@ mkdir -p "$work/peers" "$work/bin"
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 scripts/need.sh cargo:cargo cc:gcc baseline
-. scripts/progress.sh
+. scripts/step.sh
 step "profiles: building the harness" "$work/harness.log" cargo build -p tautline-bench
 scripts/libzmq-baseline.sh "$target/baseline"
 bench/peers/c/build.sh include "$target/baseline/libzmq/lib" "$work/bin"

@@ -51,7 +51,7 @@ esac
 # What environments are made with: one that cannot be made is told, and nobody fails.
 ! grep -q '^environment' "$file" || wanted+=(--also ip:iproute2 taskset:util-linux iptables:iptables)
 scripts/need.sh cargo:cargo cc:gcc make:make ${wanted[@]+"${wanted[@]}"}
-. scripts/progress.sh
+. scripts/step.sh
 mkdir -p "$out/ours" "$result"
 ours=$target/release
 build=(cargo build --release -p tautline-libzmq)

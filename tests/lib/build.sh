@@ -3,9 +3,11 @@
 #
 #   tests/lib/build.sh library     libzmq.so.5 and libzmq.a with TLS and names, as they are released: target/tested
 #   tests/lib/build.sh programs    taut and tautline-bench, unoptimised: target/debug
+#   tests/lib/build.sh crates      the tests of all crates, and these programs
+#   tests/lib/build.sh venv        the Python of the suites: target/test/venv
 #   tests/lib/build.sh baseline    libzmq 4.3.5 with its draft interface and WebSocket
 #
-# `make build` writes to target/release, which stays as it is. With TESTS_BUILT=1 the first two are already built.
+# `make build` writes to target/release, which stays as it is. With TESTS_BUILT=1 what Cargo builds is already there.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -19,6 +21,12 @@ case $1 in
     programs)
         [[ -n ${TESTS_BUILT:-} ]] || cargo whole-programs >&2
         echo "$target/debug" ;;
+    crates)
+        cargo whole-test --no-run >&2
+        echo "$target/debug" ;;
+    venv)
+        . tests/lib/venv.sh
+        echo "${venv:?}" ;;
     baseline)
         scripts/libzmq-baseline.sh --ws >&2
         echo "$target/baseline/libzmq-ws/lib" ;;

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # For suites of checks that are functions of bash: `. tests/lib/check.sh`. The suite has set `work`, a folder, and `passed`, `failed` and
 # `skipped`, which are counted here.
 

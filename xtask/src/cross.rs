@@ -105,7 +105,7 @@ struct Run {
     tools: Tools,
 }
 
-/// Commands with a line of progress each.
+/// Commands that say when they begin and how they ended.
 struct Steps {
     root: PathBuf,
     /// The target's.
@@ -114,11 +114,11 @@ struct Steps {
 }
 
 impl Steps {
-    /// Runs `command` under `scripts/progress.sh`; what it printed, or that it failed, which has been shown then.
+    /// Runs `command` under `scripts/step.sh`; what it printed, or that it failed, which has been shown then.
     fn step(&self, what: &str, command: &mut Command) -> Result<String, String> {
         let title = format!("cross: {}, {what}", self.name);
         let log = self.logs.join(format!("{}.log", what.replace(' ', "-")));
-        let mut step = Command::new(self.root.join("scripts/progress.sh"));
+        let mut step = Command::new(self.root.join("scripts/step.sh"));
         step.arg(&title)
             .arg(&log)
             .arg(command.get_program())

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does zmq-bench notice? (Suite `peers` of .ci/test.) Injects faults under it and looks at what it reports. raw-bench only has to run clean.
+# Does zmq-bench notice? (tests/world/benchmark.) Injects faults under it and looks at what it reports. raw-bench only has to run clean.
 #
 #   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR [HARNESS]
 #

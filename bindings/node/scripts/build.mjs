@@ -22,10 +22,10 @@ const LIBRARIES = { darwin: "libtautline_node.dylib", win32: "tautline_node.dll"
 export function compile(name) {
   const metadata = execFileSync("cargo", ["metadata", "--format-version", "1", "--no-deps"], { cwd: root })
   const directory = JSON.parse(metadata).target_directory
-  const options = ["--release", "--locked"]
+  const options = ["--profile", "addon", "--locked"]
   if (name === undefined) {
     execFileSync("cargo", ["build", ...options], { cwd: root, stdio: "inherit" })
-    return join(directory, "release", LIBRARIES[process.platform] ?? "libtautline_node.so")
+    return join(directory, "addon", LIBRARIES[process.platform] ?? "libtautline_node.so")
   }
   const target = targets[name]
   if (target === undefined) throw new Error(`${name} is none of ${Object.keys(targets).join(", ")}`)
@@ -34,7 +34,7 @@ export function compile(name) {
   // A shared library needs musl as one too, which is not what the compiler takes by itself.
   if (target.libc === "musl") env[`CARGO_TARGET_${triple.toUpperCase().replaceAll("-", "_")}_RUSTFLAGS`] = "-C target-feature=-crt-static"
   execFileSync("cargo", ["zigbuild", ...options, "--target", target.triple], { cwd: root, stdio: "inherit", env })
-  return join(directory, triple, "release", "libtautline_node.so")
+  return join(directory, triple, "addon", "libtautline_node.so")
 }
 
 export function licences(folder) {

@@ -81,7 +81,7 @@ test("without the package for the platform it stays as well", { skip }, async t 
 
 test("every exchange of zeromq's classes, and no call of its addon stays within it", { skip }, async () => {
   const root = join(packageRoot, "..", "..")
-  copyFileSync(join(root, "tests", "programs", "node", "exchange.js"), join(folder, "exchange.js"))
+  copyFileSync(join(root, "tests", "world", "programs", "node", "exchange.js"), join(folder, "exchange.js"))
   const env = { ...process.env, LD_BIND_NOW: "1", LD_DEBUG: "bindings", LD_DEBUG_OUTPUT: join(folder, "bindings") }
   const { stdout } = await run(process.execPath, ["--require", "tautline-zeromq", "exchange.js"], { cwd: folder, env })
   const lines = stdout.trim().split("\n")

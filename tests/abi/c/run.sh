@@ -2,8 +2,7 @@
 # The C ABI as programs see it: include/zmq.h in every dialect of C and C++, under cppzmq, and the built
 # library under a small C program.
 #
-#   tests/abi/c/run.sh [LIBDIR]     LIBDIR: where libzmq.so is, default target/release; without one the
-#                                 runtime check is skipped
+#   tests/abi/c/run.sh [LIBDIR]     LIBDIR: where libzmq.so is; by default the library that the suites share
 #   ABI_ROUNDS=1000 ...           how often it is run in each of four crowded loops (20)
 #   WAKE_DESCRIPTORS=2 ...        what a socket takes to be woken: 2 where the library has no eventfd (1)
 # Ends with `abi: N passed, N failed, N skipped`; exit code 0 if nothing failed.
@@ -12,7 +11,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-libdir=${1:-$target/release}
+libdir=${1:-$("$root/tests/lib/build.sh" library)} || exit
 work=$target/abi
 log=$work/log
 mkdir -p "$work"
@@ -30,6 +29,7 @@ check() {
         failed=$((failed + 1))
         echo "FAILED $name: $*"
         head -n 40 "$log"
+        echo "again: tests/abi/c/run.sh"
     fi
 }
 

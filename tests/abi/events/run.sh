@@ -2,7 +2,7 @@
 # The events of zmq_socket_monitor, and what the calls around them return, in about two hundred situations: those of this
 # library beside those of libzmq 4.3.5, which are recorded in libzmq-4.3.5.tsv.
 #
-#   tests/abi/events/run.sh                 builds and compares target/release/libzmq.so
+#   tests/abi/events/run.sh                 compares the library that the suites share
 #   tests/abi/events/run.sh LIBDIR          compares the libzmq.so.5, or else libzmq.so, in LIBDIR
 #   tests/abi/events/run.sh LIBDIR NAME     plays the situations whose names begin so, and shows what comes
 #   tests/abi/events/run.sh record          plays libzmq 4.3.5 and writes the table anew: version 1 of the events on the stable
@@ -45,10 +45,7 @@ if [[ ${1:-} == record ]]; then
 fi
 
 libdir=${1:-}
-if [[ -z $libdir ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
-    libdir=$target/release
-fi
+[[ -n $libdir ]] || libdir=$("$root/tests/lib/build.sh" library)
 libdir=$(cd "$libdir" && pwd)
 if [[ ! -e $libdir/libzmq.so.5 ]]; then
     ln -sf "$libdir/libzmq.so" "$out/libzmq.so.5"

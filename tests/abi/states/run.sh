@@ -14,8 +14,7 @@ work=$target/states
 mkdir -p "$work"
 
 if [[ -z ${1:-} ]]; then
-    (cd "$root" && cargo build --release --quiet -p tautline-libzmq)
-    library=$target/release/libzmq.so
+    library=$("$root/tests/lib/build.sh" library)/libzmq.so
     arguments=("$here/libzmq.tsv" "$here/tautline.tsv")
 else
     "$root/scripts/libzmq-baseline.sh" --ws >&2

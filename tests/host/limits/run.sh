@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Messages move, or a call gets its errno, under resource limits and in sandboxes: expected.tsv has the cases, limits.c moves the messages.
 #
-#   tests/host/limits/run.sh [LIBDIR] [WORD]   the libzmq.so in LIBDIR, default target/release; only cases with WORD in them
+#   tests/host/limits/run.sh [LIBDIR] [WORD]   the libzmq.so in LIBDIR, by default the one that the suites share; only cases with WORD in them
 #   tests/host/limits/run.sh baseline [WORD]   what libzmq 4.3.5 does: nothing is counted as failed
 #
 # Ends with `limits: N passed, N failed, N skipped`; exit code 0 if nothing failed.
@@ -10,7 +10,8 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-libdir=${1:-$target/release} word=${2:-}
+libdir=${1:-} word=${2:-}
+[[ -n $libdir ]] || libdir=$("$root/tests/lib/build.sh" library) || exit
 work=$target/limits
 passed=0 failed=0 skipped=0 baseline=
 if [[ $libdir == baseline ]]; then

@@ -2,7 +2,7 @@
 # The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, others
 # whose connections are cut, and publishers with slow subscribers, then a leak check under valgrind.
 #
-#   tests/host/soak/run.sh           ours: builds and uses target/release/libzmq.so
+#   tests/host/soak/run.sh           the library that the suites share
 #   tests/host/soak/run.sh LIBDIR    the libzmq.so.5 in LIBDIR, to check the soak itself
 set -euo pipefail
 
@@ -15,9 +15,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does not reach jobs in the background
 libdir=${1:-}
 if [[ -z $libdir ]]; then
-    (cd "$root" && cargo build --release -p tautline-libzmq)
-    ln -s "$(readlink -f "$target/release/libzmq.so")" "$work/libzmq.so.5"
-    libdir=$work
+    libdir=$("$root/tests/lib/build.sh" library)
 fi
 export LD_LIBRARY_PATH=$libdir
 

@@ -14,7 +14,7 @@ page_is_true() {
 runs_on_tautline() { # runs_on_tautline LANGUAGE FILE: and the library is FILE, unless it is the binding itself
     local code=0
     # The library is installed; what is built is the program, or the binding.
-    . tests/lib/quick.sh
+    local -x CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1
     make --no-print-directory try LANGUAGE="$1" PREFIX="$prefix" >"$work/try" 2>"$work/try.errors" || code=$?
     cat "$work/try" "$work/try.errors"
     if [[ $code -ne 0 ]] && grep -qiE 'missing|resolve|network|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|dial tcp|fetch|no registry' "$work/try.errors"; then

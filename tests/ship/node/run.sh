@@ -4,8 +4,8 @@
 # the sources. Ends with `node: N passed, N failed, N skipped`.
 #
 # From npm come, once, kept under target/bindings: the TypeScript compiler, two bundlers, and zeromq with its README for its examples.
-# Without the registry the tests that need them are skipped. LIBRARY is the libzmq.so that goes under zeromq; without it that is the
-# release build, and it is built if there is none.
+# Without the registry the tests that need them are skipped. LIBRARY is the libzmq.so that goes under zeromq, by default the one that
+# the suites share.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -39,11 +39,11 @@ if [[ -e $tools/.complete ]]; then
 fi
 
 if [[ -z ${LIBRARY:-} ]]; then
-    LIBRARY=$target/release/libzmq.so
-    [[ -e $LIBRARY ]] || (cd "$root" && CARGO_TARGET_DIR=$target cargo build --release --locked -p tautline-libzmq)
+    LIBRARY=$("$root/tests/lib/build.sh" library)/libzmq.so
 fi
 export LIBRARY CERTIFICATES=$root/crates/testkit/src/certificates
-export CARGO_TARGET_DIR=$target/node
+# How the addon behaves is tested, not how fast it is.
+export CARGO_TARGET_DIR=$target/test/node CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1
 sources() { find "$binding" | sort; }
 before=$(sources)
 # The tests run in a copy: nothing is written into the sources.
@@ -73,7 +73,7 @@ failed=$((failed + $(grep -c '^not ok ' "$work/exchange.log" || true)))
 grep -q '^end$' "$work/exchange.log" || failed=$((failed + 1))
 [[ $code -eq 0 || $failed -gt 0 ]] || failed=1
 
-if make --no-print-directory -C "$root" node CARGO_TARGET_DIR="$target" >"$work/make.log" 2>&1 && left=$(diff <(echo "$before") <(sources)); then
+if make --no-print-directory -C "$root" node CARGO_TARGET_DIR="$target/test" >"$work/make.log" 2>&1 && left=$(diff <(echo "$before") <(sources)); then
     echo "ok - make node, and nothing new in the sources"
     passed=$((passed + 1))
 else

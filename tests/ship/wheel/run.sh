@@ -12,7 +12,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 cd "$root"
-built=$(packaging/python/build.sh)
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+built=$(LIBRARY=$(tests/lib/build.sh library)/libzmq.so packaging/python/build.sh)
 wheels=$(dirname "$built") WHEEL=$(realpath "${WHEEL:-$built}")
 TOOLS=$(echo "$wheels"/tools/*/bin)
 export WHEEL TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore

@@ -1,51 +1,29 @@
 #!/usr/bin/env bash
-# `taut` as a user types it: against itself, raw sockets, a pseudo-terminal, and libzmq 4.3.5 (the one in the pyzmq wheel).
+# `taut` beside other programs: libzmq 4.3.5 (the one in the pyzmq wheel), Prometheus' own parser, Wireshark and Chromium. These tests are
+# ignored elsewhere (tests/rust/run.sh runs all others of `taut`), as they need what is installed here.
 #
-#   tests/tools/cli/run.sh            all of it
-#   tests/tools/cli/run.sh ping       only the tests whose name contains that
-#   PYZMQ=0 tests/tools/cli/run.sh    without libzmq, whose tests are skipped then
+#   tests/tools/cli/run.sh          all of them
+#   tests/tools/cli/run.sh WORD     only the tests whose names contain that
 #
-# Its last line is the sum of all. Cargo's own sums are renamed, so that nothing is counted twice.
+# Ends with `cli: N passed, N failed, N skipped`.
 set -euo pipefail
 
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../../.." && pwd)
-target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-"$root/scripts/need.sh" cargo:cargo cc:gcc --also tshark:tshark
-options=()
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 cd "$root"
-if [[ ${PYZMQ:-1} != 0 ]]; then
-    . "$root/tests/lib/venv.sh"
-    export TAUT_PYTHON=$venv/bin/python
-    # Prometheus' own parser of OpenMetrics.
-    parser=$target/cli/prometheus-client-0.26.0
-    if [[ ! -e $parser/.complete ]]; then
-        "$TAUT_PYTHON" -m pip --quiet --disable-pip-version-check install --no-deps --target "$parser" prometheus-client==0.26.0
-        touch "$parser/.complete"
-    fi
-    export TAUT_PROMETHEUS=$parser
-    cargo build --release -p tautline-libzmq
-    export TAUT_LIBRARY=$target/release/libzmq.so
-    # Not the cost of a large system, which wants the machine for itself.
-    options=(--include-ignored --skip the_cost_of_a_large_system)
-    if TAUT_CHROMIUM=$(command -v chromium || command -v chromium-browser); then
-        export TAUT_CHROMIUM
-    else
-        echo "cli: the page is not looked at: apt-get install chromium"
-        options+=(--skip a_browser_shows)
-    fi
-    if TAUT_TSHARK=$(command -v tshark); then
-        export TAUT_TSHARK
-    else
-        echo "cli: Wireshark does not read what is captured: apt-get install tshark"
-        options+=(--skip wireshark_reads_it)
-    fi
-fi
-
-log=$target/cli.log
+target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
+scripts/need.sh cargo:cargo cc:gcc tshark:tshark chromium:chromium
+. tests/lib/venv.sh
+. tests/rust/nextest.sh
+TAUT_LIBRARY=$(tests/lib/build.sh library)/libzmq.so
+TAUT_CHROMIUM=$(command -v chromium) TAUT_TSHARK=$(command -v tshark)
+export TAUT_LIBRARY TAUT_CHROMIUM TAUT_TSHARK TAUT_PYTHON=$venv/bin/python
+# What has the package prometheus_client.
+TAUT_PROMETHEUS=$("$venv/bin/python" -c 'import pathlib, prometheus_client as p; print(pathlib.Path(p.__file__).parents[1])')
+export TAUT_PROMETHEUS
+log=$target/test/cli.nextest.log
 code=0
-cargo whole-test --bin taut --test cli --no-fail-fast -- ${options[@]+"${options[@]}"} "$@" 2>&1 | tee "$log" |
-    sed 's/^test result:/tests:/' || code=$?
-awk '/^test result: / { p += $4; f += $6; s += $8 }
-    END { printf "cli: %d passed, %d failed, %d skipped\n", p, f, s }' "$log"
+# The last one is a measurement, and the children are started by other tests.
+cargo whole-nextest --run-ignored only --test cli -E 'not test(the_cost_of_a_large_system) & not test(child_)' "$@" 2>&1 |
+    tee "$log" || code=$?
+tests/rust/sum.sh cli 'tests/tools/cli/run.sh -E' "$log"
 exit "$code"

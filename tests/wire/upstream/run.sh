@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs libzmq 4.3.5's own behaviour tests on a libzmq.so.5.
 #
-#   tests/wire/upstream/run.sh                        ours: builds (with TLS) and uses target/release/libzmq.so
+#   tests/wire/upstream/run.sh                        the library that the suites share
 #   tests/wire/upstream/run.sh LIBDIR                 the library in LIBDIR (libzmq.so.5, or else libzmq.so)
 #   tests/wire/upstream/run.sh baseline               libzmq 4.3.5 itself, for reference
 #   tests/wire/upstream/run.sh LIBDIR test_name       one program, its output shown
@@ -37,9 +37,7 @@ jobs=${JOBS:-4}
 
 library_dir() { # prints the directory in which libzmq.so.5 is the wanted library
     case ${1:-} in
-        '')
-            (cd "$root" && cargo build --release -p tautline-libzmq --features tls,names) || return 1
-            set -- "$target/release" ;;
+        '') set -- "$("$root/tests/lib/build.sh" library)" || return 1 ;;
     esac
     local dir
     dir=$(cd "$1" && pwd) || return 1

@@ -100,12 +100,12 @@ baseline() {
         mkdir -p "$OUT/lib" && cp "$build"/lib/libzmq.dll.a "$build"/bin/libzmq.dll "$OUT/lib"
 }
 
-. "$root/scripts/progress.sh"
+. "$root/scripts/step.sh"
 log=$OUT/build.log
 if [[ $1 == baseline ]]; then
     [[ ! -e $OUT/lib/libzmq.dll ]] || exit 0
     "$root/scripts/need.sh" cmake:cmake pkg-config:pkg-config >&2
-    progress "upstream: building libzmq 4.3.5 for Windows" "$log" baseline || { tail -20 "$log" >&2; exit 1; }
+    step "upstream: building libzmq 4.3.5 for Windows" "$log" baseline >&2
 else
-    progress "upstream: building libzmq 4.3.5's tests for Windows" "$log" programs "$(realpath "$1")" || { tail -20 "$log" >&2; exit 1; }
+    step "upstream: building libzmq 4.3.5's tests for Windows" "$log" programs "$(realpath "$1")" >&2
 fi

@@ -50,7 +50,7 @@ try() {
     (cd "$work/$slug" && witness bash -euo pipefail "$work/$slug.sh") >"$log" 2>&1 || code=$?
     local said loaded
     said=$(grep -c '^ok$' "$log" || true)
-    loaded=$(cat "$work"/loader/process.* | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r realpath | sort -u)
+    loaded=$(cat "$work"/loader/process.* | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r -d '\n' realpath | sort -u)
     if [[ $code -ne 0 ]] && grep -qiE 'could not resolve|network|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|dial tcp|Failed to fetch|Could not fetch' "$log"; then
         skip_section "$(grep -iEm1 'resolve|network|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|dial tcp|fetch' "$log" | cut -c1-150)"
     elif [[ $code -eq 0 && $said -eq $expected ]] && grep -qxF "$library" <<<"$loaded"; then

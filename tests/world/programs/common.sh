@@ -38,8 +38,7 @@ start() {
             prefix=$target/baseline/libzmq ;;
         '')
             prefix=$target/programs/prefix
-            make --no-print-directory -C "$root" build install PREFIX="$prefix" >"$work/install.log" 2>&1 ||
-                { cat "$work/install.log"; exit 1; } ;;
+            install_library >"$work/install.log" 2>&1 || { cat "$work/install.log"; exit 1; } ;;
         *) prefix=$(cd "$2" && pwd) ;;
     esac
     library=$(readlink -f "$prefix/lib/libzmq.so.5")
@@ -47,6 +46,11 @@ start() {
     witnessing=(LD_DEBUG=libs LD_DEBUG_OUTPUT="$work/loader/process")
     export LD_LIBRARY_PATH=$prefix/lib
     echo "$name: with $library"
+}
+
+# install_library: the library that the suites share, into $prefix.
+install_library() {
+    LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix "$root/packaging/install.sh" install
 }
 
 clean_up() {
@@ -130,7 +134,7 @@ alone() {
 # witnessed [PID]: true if the libzmq under test was loaded, and no other one; by that process, or by all together.
 witnessed() {
     local loaded
-    loaded=$(cat "$work"/loader/process.${1:-*} | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r realpath | sort -u)
+    loaded=$(cat "$work"/loader/process.${1:-*} | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r -d '\n' realpath | sort -u)
     [[ $loaded == "$library" ]] || { echo "the loader took: ${loaded:-no libzmq}; wanted: $library"; return 1; }
 }
 

@@ -21,8 +21,7 @@ export here logs=$target/programs/log prefix=${PREFIX:-$target/programs/prefix}
 rm -rf "$logs"
 mkdir -p "$logs"
 if [[ -z ${PREFIX:-} ]]; then
-    "$root/scripts/progress.sh" 'programs: installing the library' "$logs/install.log" \
-        make --no-print-directory -C "$root" build install PREFIX="$prefix"
+    LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix "$root/packaging/install.sh" install
 elif [[ $PREFIX == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh"
 fi
