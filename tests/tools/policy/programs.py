@@ -27,9 +27,10 @@ def curve_to(keys):
 
 
 class Peer:
-    """A running peer program. `policy` is the value of TAUT_POLICY; without `ours` the program runs on stock libzmq."""
+    """A running peer program. `policy` is the value of TAUT_POLICY; without `ours` the program runs on stock libzmq. Without `wait` the
+    program may still be starting: `opened` waits for it."""
 
-    def __init__(self, folder, *arguments, policy=None, ours=True, language="pyzmq", core=False, **variables):
+    def __init__(self, folder, *arguments, policy=None, ours=True, language="pyzmq", core=False, wait=True, **variables):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TAUT_")}
         if ours:
             environment["LD_PRELOAD"] = LIBRARY
@@ -49,6 +50,10 @@ class Peer:
             stderr=self.errors,
             text=True,
         )
+        if wait:
+            self.opened()
+
+    def opened(self):
         word, _, self.at = self.line().partition(" ")
         self.failed = int(self.at) if word == "failed" else None
 

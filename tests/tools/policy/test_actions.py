@@ -1,5 +1,6 @@
 """What policies allow, warn of, refuse and wrap, in each language and with each library at the other end."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -9,7 +10,7 @@ from programs import CLIENT, CURVE_AT, PROGRAMS, STRANGER, curve_to, wraps, writ
 # What each ready-made policy, and one that wraps all of tcp, does with a bind or a connect: A(llows it), W(arns of it), R(efuses it),
 # puts C(URVE) on it.
 CURVE_TO = curve_to(CLIENT)
-POLICIES = ["audit", "loopback", "strict", "wrap"]
+POLICIES = ["audit", "loopback", "strict"]
 TABLE = [
     ("bind", "tcp://*:*", [], "WRRC"),
     ("bind", "tcp://127.0.0.1:*", [], "AARC"),
@@ -27,54 +28,62 @@ SAYS = {"W": "warns of", "R": "refuses"}
 def test_a_table_of_what_happens(start, tmp_path):
     at, to = wraps(tmp_path)
     for how, endpoint, options, letters in TABLE:
-        servers = {}
-        for policy, letter in zip(POLICIES, letters):
-            for language in PROGRAMS:
-                curve = bool(options) or letter == "C"
-                file = {"bind": at, "connect": to}[how] if policy == "wrap" else policy
-                if how == "bind":
-                    binds(start, fresh(endpoint, tmp_path), options, file, letter, language, curve)
-                    continue
-                for ours in (True, False):
-                    # One server for all clients.
-                    if (curve, ours) not in servers:
-                        servers[curve, ours] = start("bind", "PULL", fresh(endpoint, tmp_path), *(CURVE_AT if curve else []), ours=ours)
-                    connects(start, servers[curve, ours], options, file, letter, language)
-        for server in servers.values():
-            server.end()
+        policies = [*POLICIES, at if how == "bind" else to]
+        cells = [(policy, letter, language) for policy, letter in zip(policies, letters, strict=True) for language in PROGRAMS]
+        with contextlib.ExitStack() as peers:
+
+            def begin(call, kind, endpoint, curve, **more):
+                """Starts a peer, which ends with the line of the table. Sockets of ipc have a folder of their own."""
+                folder = tmp_path / str(len(os.listdir(tmp_path)))
+                folder.mkdir(mode=0o755)
+                return peers.enter_context(start(call, kind, endpoint.format(folder=folder), *curve, wait=False, **more))
+
+            {"bind": binds, "connect": connects}[how](begin, endpoint, options, cells)
 
 
-def fresh(endpoint, tmp_path):
-    """The endpoint, with a new folder that others may enter."""
-    folder = tmp_path / str(len(os.listdir(tmp_path)))
-    folder.mkdir(mode=0o755)
-    return endpoint.format(folder=folder)
-
-
-def binds(start, endpoint, options, policy, letter, language, curve):
-    with start("bind", "PULL", endpoint, *options, policy=policy, language=language) as server:
+def binds(begin, endpoint, options, cells):
+    """Servers under policies, and for each one clients on both libraries. They start beside each other."""
+    servers = [begin("bind", "PULL", endpoint, options, policy=policy, language=language) for policy, _, language in cells]
+    clients = []
+    for server, (policy, letter, language) in zip(servers, cells):
         check(server, f"bind {endpoint} {options}", policy, letter, language)
         if letter == "R" or endpoint.startswith("inproc"):
-            return
+            continue
         if endpoint.startswith("ipc") and policy in ("loopback", "strict"):
-            assert stat.S_IMODE(os.stat(endpoint.removeprefix("ipc://")).st_mode) == 0o600, (policy, language)
+            assert stat.S_IMODE(os.stat(server.at.removeprefix("ipc://")).st_mode) == 0o600, (policy, language)
+        curve = CURVE_TO if options or letter == "C" else []
         # The wheel of stock libzmq lacks ws.
         for ours in (True,) if endpoint.startswith("ws") else (True, False):
-            with start("connect", "PUSH", server.at.replace("0.0.0.0", "127.0.0.1"), *(CURVE_TO if curve else []), ours=ours) as client:
-                client.do("send over there")
-                assert server.receive() == "received over there", (policy, endpoint, options, language, ours)
+            clients.append((server, begin("connect", "PUSH", server.at.replace("0.0.0.0", "127.0.0.1"), curve, ours=ours)))
+    for server, client in clients:
+        client.opened()
+        exchange(server, client)
 
 
-def connects(start, server, options, policy, letter, language):
-    with start("connect", "PUSH", server.at, *options, policy=policy, language=language) as client:
+def connects(begin, endpoint, options, cells):
+    """Clients under policies, of servers on both libraries, with CURVE and without. They start beside each other."""
+    servers = {(curve, ours): begin("bind", "PULL", endpoint, CURVE_AT if curve else [], ours=ours) for curve in (True, False) for ours in (True, False)}
+    for server in servers.values():
+        server.opened()
+    clients = []
+    for policy, letter, language in cells:
+        for ours in (True, False):
+            server = servers[bool(options) or letter == "C", ours]
+            clients.append((server, begin("connect", "PUSH", server.at, options, policy=policy, language=language), policy, letter, language))
+    for server, client, policy, letter, language in clients:
         check(client, f"connect {server.at} {options}", policy, letter, language)
         if letter != "R":
-            client.do("send over there")
-            assert server.receive() == "received over there", (policy, server.at, options, language)
+            exchange(server, client)
+
+
+def exchange(server, client):
+    client.do("send over there")
+    assert server.receive() == "received over there", (server.process.args, client.process.args)
 
 
 def check(peer, call, policy, letter, language):
-    """Asserts what the call returned and what the policy said."""
+    """Waits until the peer has made its call. Asserts what the call returned and what the policy said."""
+    peer.opened()
     about = f"{policy}: {call} {language}: {peer.failed} {peer.said()}"
     assert peer.failed == (errno.EACCES if letter == "R" else None), about
     assert (f"rule `{policy}:" in peer.said() and SAYS[letter] in peer.said()) if letter in SAYS else not peer.said(), about
