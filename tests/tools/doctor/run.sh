@@ -6,7 +6,7 @@
 #   tests/tools/doctor/run.sh linger wrong_id  some of them
 #   WRITE=1 tests/tools/doctor/run.sh          also on libzmq 4.3.5, to write docs/results/doctor.md
 #
-# Each system has a network namespace, for its ports. JOBS=8 systems run beside each other.
+# Each system has a network namespace, for its ports. JOBS=8 cases run beside each other.
 # Ends with `doctor: N passed, N failed, N skipped`.
 set -euo pipefail
 
