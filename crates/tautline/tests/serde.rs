@@ -69,6 +69,8 @@ fn events() {
         failed(HandshakeError::Refused(400)),
         failed(HandshakeError::Refused(300)),
         EventKind::TopicRefused,
+        EventKind::NameChanged,
+        EventKind::NameAway(113),
         EventKind::Stopped,
         EventKind::Other { number: 0x10000, values: vec![5, 6] },
     ];

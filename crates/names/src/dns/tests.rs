@@ -23,9 +23,13 @@ fn answer(question: &[u8], says: Says) -> Vec<u8> {
 /// A server that answers `times` questions, the first one with garbage before; by TCP what is
 /// longer than a datagram may be.
 fn server(says: Says) -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = socket.local_addr().unwrap();
-    let listener = TcpListener::bind(at).unwrap();
+    // Another program may have the port over TCP.
+    let (socket, listener, at) = std::iter::repeat_with(|| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .find_map(|socket| {
+            let at = socket.local_addr().unwrap();
+            TcpListener::bind(at).ok().map(|listener| (socket, listener, at))
+        })
+        .unwrap();
     std::thread::spawn(move || {
         let mut question = [0; 512];
         while let Ok((length, asker)) = socket.recv_from(&mut question) {
