@@ -29,7 +29,7 @@ RUSTFLAGS=${flags[*]} cargo build -p tautline-fuzz --features libfuzzer --profil
 
 RUSTFLAGS=${flags[*]} cargo run --quiet -p tautline-fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$target" --bin seeds
 names=("$@")
-[ ${#names[@]} -gt 0 ] || names=($(cd fuzz/fuzz_targets && ls *.rs | sed 's/\.rs$//'))
+if [ ${#names[@]} -eq 0 ]; then mapfile -t names < <(cd fuzz/fuzz_targets && printf '%s\n' *.rs | sed 's/\.rs$//'); fi
 passed=0 failed=0
 for name in "${names[@]}"; do
     mkdir -p "fuzz/artifacts/$name"

@@ -43,6 +43,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/sim", &["tautline-core", "tautline-mem", "tautline-observe"]),
     ("bench/harness", &[]),
     ("xtask", &[]),
+    ("fuzz", &["tautline-core", "tautline-fuzz-abi", "tautline-io", "tautline-proto", "tautline-testkit"]),
+    ("fuzz/abi", &["tautline-core", "tautline-io"]),
+    ("bindings/node", &["tautline-core"]),
 ];
 
 /// What may be used by tests everywhere.

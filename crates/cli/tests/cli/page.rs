@@ -38,7 +38,8 @@ fn system(world: &World) {
 
 /// What the page is after some seconds of its own time, or a picture of it.
 fn browser(options: &[&str], address: &str) -> String {
-    let chromium = std::env::var("TAUT_CHROMIUM").expect("TAUT_CHROMIUM names Chromium: tests/tools/cli/run.sh");
+    let chromium =
+        std::env::var("TAUT_CHROMIUM").expect("TAUT_CHROMIUM names Chromium: tests/tools/cli/run.sh");
     let mut command = Command::new(chromium);
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]);
     command.args(options).arg(address);

@@ -486,7 +486,8 @@ while question != b'end':
     s.send_multipart([b'an', b'answer'])
 s.close(); context.term()
 ";
-        let python = std::env::var("TAUT_PYTHON").expect("TAUT_PYTHON names a Python: tests/tools/cli/run.sh");
+        let python =
+            std::env::var("TAUT_PYTHON").expect("TAUT_PYTHON names a Python: tests/tools/cli/run.sh");
         let mut command = world.command(&["run", "--observe", &python, "-c", program]);
         command.env("TAUT_LIBRARY", std::env::var("TAUT_LIBRARY").unwrap());
         let mut program = Running::start(command);
