@@ -75,7 +75,9 @@ class Hosts:
         self.ip(f"link set {self.name}h{at} up")
 
     def end(self):
-        for command in [*[f"netns del {self.name}h{at}" for at in range(self.number)], f"link del {self.name}"]:
+        # The system deletes the links of a deleted namespace later, and the next case in this process needs their names.
+        links = [f"link del {self.name}h{at}" for at in range(self.number)]
+        for command in [*links, *[f"netns del {self.name}h{at}" for at in range(self.number)], f"link del {self.name}"]:
             with contextlib.suppress(OSError, subprocess.CalledProcessError):
                 self.ip(command)
 
