@@ -242,7 +242,7 @@ class Listener:
 
 # WebSocket: frames of a client are masked.
 
-CONTINUATION, TEXT, BINARY, WS_CLOSE, WS_PING, WS_PONG = 0, 1, 2, 8, 9, 10
+BINARY, WS_CLOSE, WS_PING, WS_PONG = 2, 8, 9, 10
 
 
 def ws_frame(opcode, body, fin=True, mask=bytes(4)):

@@ -1,11 +1,8 @@
-"""Every pattern between our library and libzmq 4.3.5: both ways round, each side binding, over tcp and ipc."""
+"""What each pair of socket types exchanges: functions of the two sockets, which are connected."""
 
-import itertools
 import os
-import tempfile
 
 import zmq
-from sides import Ours, Theirs, own_tcp
 
 MIB = 1 << 20
 
@@ -29,44 +26,24 @@ MESSAGES = [
 BURST = 900
 
 
-def cases():
-    for exchange, (ours_first, ours_binds, transport) in itertools.product(
-        EXCHANGES, itertools.product((True, False), (True, False), ("tcp", "ipc"))
-    ):
-        first, second, body = exchange
-        names = [f"{zmq.SocketType(kind).name}" for kind in (first, second)]
-        names[0 if ours_first else 1] += " (ours)"
-        binds = "ours" if ours_binds else "theirs"
-        name = f"{' to '.join(names)} over {transport}, {binds} binds: {body.__name__}"
-        yield name, case(first, second, body, ours_first, ours_binds, transport)
-    yield "inproc within ours", inproc
-    yield "their restart: ours reconnects, whole messages only", restart
-
-
-def case(first, second, body, ours_first, ours_binds, transport, other_side=Theirs):
-    def run(library):
-        ours, theirs = Ours(library), other_side(library)
-        sides = (ours, theirs) if ours_first else (theirs, ours)
-        a, b = sides[0].socket(first), sides[1].socket(second)
-        for socket, kind, routing_id in ((a, first, b"first"), (b, second, b"second")):
-            if kind in (zmq.ROUTER, zmq.DEALER):
-                socket.set(zmq.ROUTING_ID, routing_id)
-            if kind == zmq.ROUTER:
-                socket.set(zmq.ROUTER_MANDATORY, 1)
-            if kind in (zmq.PUB, zmq.XPUB, zmq.SUB, zmq.XSUB):  # publishers drop at the high-water mark
-                socket.set(zmq.SNDHWM, 0)
-                socket.set(zmq.RCVHWM, 0)
-        binding, connecting = (a, b) if ours_first == ours_binds else (b, a)
-        with tempfile.TemporaryDirectory() as folder:
-            wildcards = {"tcp": "tcp://127.0.0.1:*", "ipc": f"ipc://{folder}/socket", "ws": "ws://127.0.0.1:*/zmq"}
-            connecting.connect(binding.bind(wildcards[transport]))
-            body(a, b)
-            a.close()
-            b.close()
-            ours.term()
-            theirs.term()
-
-    return run
+def run(exchange, ours, theirs, ours_first, ours_binds, endpoint, secure=None):
+    """Carries out an exchange. `secure` gives the socket that binds and the one that connects their credentials."""
+    first, second, body = exchange
+    sides = (ours, theirs) if ours_first else (theirs, ours)
+    a, b = sides[0].socket(first), sides[1].socket(second)
+    for end, kind, routing_id in ((a, first, b"first"), (b, second, b"second")):
+        if kind in (zmq.ROUTER, zmq.DEALER):
+            end.set(zmq.ROUTING_ID, routing_id)
+        if kind == zmq.ROUTER:
+            end.set(zmq.ROUTER_MANDATORY, 1)
+        if kind in (zmq.PUB, zmq.XPUB, zmq.SUB, zmq.XSUB):  # publishers drop at the high-water mark
+            end.set(zmq.SNDHWM, 0)
+            end.set(zmq.RCVHWM, 0)
+    binding, connecting = (a, b) if ours_first == ours_binds else (b, a)
+    if secure:
+        secure(binding, connecting)
+    connecting.connect(binding.bind(endpoint))
+    body(a, b)
 
 
 def one_way(a, b):
@@ -215,58 +192,6 @@ def subscription(socket, option, prefix, topic):
         socket.set(option, topic)
     except Exception:  # an XSUB knows no such option: it sends the message itself
         socket.send(prefix + topic)
-
-
-def inproc(library):
-    ours = Ours(library)
-    a, b = ours.socket(zmq.PUSH), ours.socket(zmq.PULL)
-    a.connect("inproc://later")
-    b.bind("inproc://later")
-    a.set(zmq.SNDHWM, 0)
-    for message in MESSAGES:
-        a.send(*message)
-    for message in MESSAGES:
-        assert b.recv() == message
-    a.close()
-    b.close()
-    ours.term()
-
-
-def restart(library):
-    ours, theirs = Ours(library), Theirs()
-    push = ours.socket(zmq.PUSH)
-    push.set(zmq.RECONNECT_IVL, 10)
-    pull = theirs.socket(zmq.PULL)
-    endpoint = pull.bind(own_tcp())
-    push.connect(endpoint)
-    for round_number in range(5):
-        last = -1
-        for number in range(200):
-            push.send(b"%d" % number, b"m" * 5_000, b"%d" % number)
-        while last < 150:
-            head, body, tail = pull.recv()
-            assert head == tail and body in (b"", b"m" * 5_000)
-            last = int(head) if body else -1
-        pull.close()
-        pull = theirs.socket(zmq.PULL)
-        while True:  # the port is free once the old socket is closed for good
-            try:
-                pull.bind(endpoint)
-                break
-            except zmq.ZMQError as error:
-                assert error.errno == zmq.EADDRINUSE, error
-        # What was on its way is lost, whole; so may be what is sent before the old end is noticed.
-        marker = b"marker %d" % round_number
-        seen = b""
-        while seen != marker:
-            push.send(marker, b"", marker)
-            while seen != marker and pull.readable(20):
-                seen, _, tail = pull.recv()
-                assert seen == tail
-    push.close()
-    pull.close()
-    ours.term()
-    theirs.term()
 
 
 EXCHANGES = [

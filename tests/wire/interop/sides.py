@@ -17,14 +17,17 @@ def own_tcp():
 class Theirs:
     """libzmq 4.3.5 as the pyzmq wheel brings it."""
 
-    def __init__(self, _library=None):
+    def __init__(self):
         self.context = zmq.Context()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.destroy(linger=0)
 
     def socket(self, kind):
         return TheirSocket(self.context.socket(kind))
-
-    def term(self):
-        self.context.term()
 
 
 class TheirSocket:
@@ -70,12 +73,19 @@ class Ours:
         self.lib.zmq_msg_size.restype = ctypes.c_size_t
         self.lib.zmq_strerror.restype = ctypes.c_char_p
         self.context = ctypes.c_void_p(self.lib.zmq_ctx_new())
+        self.sockets = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Closes what the case has left open, and waits for the context to end."""
+        for socket in self.sockets:
+            socket.close()
+        self.check(self.lib.zmq_ctx_term(self.context), "zmq_ctx_term")
 
     def socket(self, kind):
         return OurSocket(self, kind)
-
-    def term(self):
-        self.check(self.lib.zmq_ctx_term(self.context), "zmq_ctx_term")
 
     def check(self, result, what):
         if result is None or result == -1:
@@ -90,6 +100,7 @@ class OurSocket:
         self.lib = side.lib
         handle = self.lib.zmq_socket(side.context, int(kind))
         self.handle = ctypes.c_void_p(side.check(handle, "zmq_socket"))
+        side.sockets.append(self)
         self.set(zmq.RCVTIMEO, TIMEOUT_MS)
         self.set(zmq.SNDTIMEO, TIMEOUT_MS)
         self.set(zmq.LINGER, 0)
@@ -158,7 +169,9 @@ class OurSocket:
         return pair
 
     def close(self):
-        self.call("zmq_close")
+        if self.handle:
+            self.call("zmq_close")
+            self.handle = None
 
 
 def wait_for_event(monitor, *wanted):

@@ -2,10 +2,10 @@
 
 import itertools
 
-import wire
+import pytest
 import zmq
-from sides import Ours
-from wire import Listener, Zmtp1, Zmtp2, Zmtp3
+import zmtp
+from zmtp import Listener, Peer, Zmtp1, Zmtp2, Zmtp3
 
 MESSAGES = [
     [b""],
@@ -20,39 +20,6 @@ MESSAGES = [
 ]
 
 
-def cases():
-    for version, we_bind in itertools.product(VERSIONS, (True, False)):
-        for kind, body in EXCHANGES:
-            who = "binds" if we_bind else "connects"
-            name = f"{kind.name} {who}, peer speaks ZMTP {version}: {body.__name__}"
-            yield name, case(version, kind, body, we_bind)
-    yield "heartbeat: our PONG repeats the context", pong
-    yield "heartbeat: we PING and notice silence", ping
-    yield "properties of READY", properties
-    yield "routing id of a 2.0 peer", routing_id_2
-    yield "routing id of a 1.0 peer", routing_id_1
-    yield "STREAM and a plain socket", stream
-
-
-def case(version, kind, body, we_bind):
-    def run(library):
-        ours = Ours(library)
-        socket = ours.socket(kind)
-        if we_bind:
-            endpoint = socket.bind("tcp://127.0.0.1:*")
-            peer = VERSIONS[version](Listener(), endpoint, PEER_OF[kind])
-        else:
-            listener = Listener()
-            socket.connect(listener.endpoint)
-            peer = VERSIONS[version](listener, None, PEER_OF[kind])
-        body(socket, peer, version)
-        socket.close()
-        peer.close()
-        ours.term()
-
-    return run
-
-
 def connection(version, listener, endpoint):
     return version.connect(endpoint) if endpoint else listener.accept(version)
 
@@ -62,14 +29,14 @@ def speak_1(listener, endpoint, _name):
 
 
 def speak_2(listener, endpoint, name):
-    peer = connection(Zmtp2, listener, endpoint).handshake(getattr(wire, name))
+    peer = connection(Zmtp2, listener, endpoint).handshake(getattr(zmtp, name))
     assert peer.identity == b""
     return peer
 
 
 def speak_3(minor):
     def speak(listener, endpoint, name):
-        return connection(Zmtp3, listener, endpoint).handshake(name.encode(), minor)
+        return connection(Zmtp3, listener, endpoint).handshake(name, minor)
 
     return speak
 
@@ -181,90 +148,6 @@ def from_subscriber(peer, socket, version):
     return message[0] == 1, message[1:]
 
 
-def pong(library):
-    socket, peer = pull_and_peer(library)
-    peer.send_command("PING", b"\x00\x64" + b"context")
-    assert peer.recv_command() == ("PONG", b"context")
-    peer.send(b"still")
-    assert socket.recv() == [b"still"]
-
-
-def ping(library):
-    ours = Ours(library)
-    socket = ours.socket(zmq.PULL)
-    socket.set(zmq.HEARTBEAT_IVL, 50)
-    socket.set(zmq.HEARTBEAT_TIMEOUT, 300)
-    socket.set(zmq.HEARTBEAT_TTL, 1000)
-    peer = Zmtp3.connect(socket.bind("tcp://127.0.0.1:*")).handshake(b"PUSH")
-    for _ in range(5):
-        name, data = peer.recv_command()
-        assert (name, data[:2]) == ("PING", b"\x00\x0a"), (name, data)
-        peer.send_command("PONG", data[2:])
-    peer.closed_by_peer()  # no more answers
-    socket.close()
-    ours.term()
-
-
-def pull_and_peer(library):
-    socket = Ours(library).socket(zmq.PULL)
-    return socket, Zmtp3.connect(socket.bind("tcp://127.0.0.1:*")).handshake(b"PUSH")
-
-
-def properties(library):
-    ours = Ours(library)
-    socket = ours.socket(zmq.ROUTER)
-    endpoint = socket.bind("tcp://127.0.0.1:*")
-    # Properties come in any order; unknown ones are let pass.
-    peer = Zmtp3.connect(endpoint)
-    peer.write(peer.greeting(1))
-    peer.read(64)
-    peer.send_command("READY", wire.metadata(("X-Unknown", b"\x00" * 300), ("Identity", b"me"), ("Socket-Type", b"DEALER")))
-    name, data = peer.recv_command()
-    assert name == "READY" and b"Socket-Type\x00\x00\x00\x06ROUTER" in data, data
-    peer.send(b"hello")
-    assert (got := socket.recv()) == [b"me", b"hello"], got
-    socket.send(b"me", b"hi")
-    assert peer.recv() == [b"hi"]
-    socket.close()
-    ours.term()
-
-
-def routing_id_2(library):
-    ours = Ours(library)
-    socket = ours.socket(zmq.ROUTER)
-    socket.set(zmq.ROUTING_ID, b"router")
-    peer = Zmtp2.connect(socket.bind("tcp://127.0.0.1:*")).handshake(wire.DEALER, b"old")
-    assert (peer.socket_type, peer.identity) == (wire.ROUTER, b"router")
-    peer.send(b"hello")
-    assert socket.recv() == [b"old", b"hello"]
-
-
-def routing_id_1(library):
-    ours = Ours(library)
-    socket = ours.socket(zmq.ROUTER)
-    socket.set(zmq.ROUTING_ID, b"router")
-    peer = Zmtp1.connect(socket.bind("tcp://127.0.0.1:*")).handshake(b"older")
-    assert peer.identity == b"router", peer.identity
-    peer.send(b"hello")
-    assert socket.recv() == [b"older", b"hello"]
-
-
-def stream(library):
-    ours = Ours(library)
-    socket = ours.socket(zmq.STREAM)
-    peer = wire.Peer.connect(socket.bind("tcp://127.0.0.1:*"))
-    routing_id, empty = socket.recv()
-    assert len(routing_id) == 5 and empty == b""
-    peer.write(b"GET /")
-    assert (got := socket.recv()) == [routing_id, b"GET /"], got
-    socket.send(routing_id, b"200 OK")
-    assert peer.read(6) == b"200 OK"
-    peer.close()
-    assert socket.recv() == [routing_id, b""]
-    socket.close()
-    ours.term()
-
-
 VERSIONS = {"1.0": speak_1, "2.0": speak_2, "3.0": speak_3(0), "3.1": speak_3(1)}
 
 PEER_OF = {
@@ -284,3 +167,96 @@ EXCHANGES = [
     (zmq.XPUB, publish),
     (zmq.SUB, subscribe),
 ]
+
+
+def cases():
+    for version, we_bind in itertools.product(VERSIONS, (True, False)):
+        for kind, body in EXCHANGES:
+            who = "binds" if we_bind else "connects"
+            name = f"{kind.name} {who}, peer speaks ZMTP {version}: {body.__name__}"
+            yield pytest.param(version, kind, body, we_bind, id=name)
+
+
+@pytest.mark.parametrize(("version", "kind", "body", "we_bind"), list(cases()))
+def test_exchange(ours, version, kind, body, we_bind):
+    socket, listener = ours.socket(kind), Listener()
+    if we_bind:
+        endpoint = socket.bind("tcp://127.0.0.1:*")
+    else:
+        socket.connect(listener.endpoint)
+        endpoint = None
+    peer = VERSIONS[version](listener, endpoint, PEER_OF[kind])
+    body(socket, peer, version)
+
+
+def test_our_pong_repeats_the_context(ours):
+    socket, peer = pull_and_peer(ours)
+    peer.send_command("PING", b"\x00\x64" + b"context")
+    assert peer.recv_command() == ("PONG", b"context")
+    peer.send(b"still")
+    assert socket.recv() == [b"still"]
+
+
+def test_heartbeat_notices_silence(ours):
+    socket = ours.socket(zmq.PULL)
+    socket.set(zmq.HEARTBEAT_IVL, 50)
+    socket.set(zmq.HEARTBEAT_TIMEOUT, 300)
+    socket.set(zmq.HEARTBEAT_TTL, 1000)
+    peer = Zmtp3.connect(socket.bind("tcp://127.0.0.1:*")).handshake("PUSH")
+    for _ in range(5):
+        name, data = peer.recv_command()
+        assert (name, data[:2]) == ("PING", b"\x00\x0a"), (name, data)
+        peer.send_command("PONG", data[2:])
+    peer.closed_by_peer()  # no more answers
+
+
+def pull_and_peer(ours):
+    socket = ours.socket(zmq.PULL)
+    return socket, Zmtp3.connect(socket.bind("tcp://127.0.0.1:*")).handshake("PUSH")
+
+
+def test_properties_of_ready(ours):
+    socket = ours.socket(zmq.ROUTER)
+    endpoint = socket.bind("tcp://127.0.0.1:*")
+    # Properties come in any order; unknown ones are let pass.
+    peer = Zmtp3.connect(endpoint)
+    peer.write(zmtp.greeting())
+    peer.read(64)
+    peer.send_command("READY", zmtp.metadata(("X-Unknown", b"\x00" * 300), ("Identity", b"me"), ("Socket-Type", b"DEALER")))
+    name, data = peer.recv_command()
+    assert name == "READY" and b"Socket-Type\x00\x00\x00\x06ROUTER" in data, data
+    peer.send(b"hello")
+    assert (got := socket.recv()) == [b"me", b"hello"], got
+    socket.send(b"me", b"hi")
+    assert peer.recv() == [b"hi"]
+
+
+def test_routing_id_of_a_2_0_peer(ours):
+    socket = ours.socket(zmq.ROUTER)
+    socket.set(zmq.ROUTING_ID, b"router")
+    peer = Zmtp2.connect(socket.bind("tcp://127.0.0.1:*")).handshake(zmtp.DEALER, b"old")
+    assert (peer.socket_type, peer.identity) == (zmtp.ROUTER, b"router")
+    peer.send(b"hello")
+    assert socket.recv() == [b"old", b"hello"]
+
+
+def test_routing_id_of_a_1_0_peer(ours):
+    socket = ours.socket(zmq.ROUTER)
+    socket.set(zmq.ROUTING_ID, b"router")
+    peer = Zmtp1.connect(socket.bind("tcp://127.0.0.1:*")).handshake(b"older")
+    assert peer.identity == b"router", peer.identity
+    peer.send(b"hello")
+    assert socket.recv() == [b"older", b"hello"]
+
+
+def test_stream_with_a_plain_socket(ours):
+    socket = ours.socket(zmq.STREAM)
+    peer = Peer.connect(socket.bind("tcp://127.0.0.1:*"))
+    routing_id, empty = socket.recv()
+    assert len(routing_id) == 5 and empty == b""
+    peer.write(b"GET /")
+    assert (got := socket.recv()) == [routing_id, b"GET /"], got
+    socket.send(routing_id, b"200 OK")
+    assert peer.read(6) == b"200 OK"
+    peer.close()
+    assert socket.recv() == [routing_id, b""]

@@ -5,10 +5,10 @@ import socket
 import struct
 import threading
 
+import pytest
 import zmq
-from sides import Ours, Theirs, wait_for_event
-
-FAILED = (zmq.EVENT_CLOSED,)
+from sides import Failure, wait_for_event
+from zmtp import read_exactly
 
 
 class Proxy:
@@ -33,26 +33,26 @@ class Proxy:
         client.close()
 
     def negotiate(self, client):
-        version, count = exactly(client, 2)
+        version, count = read_exactly(client, 2)
         assert version == 5
-        methods = exactly(client, count)
+        methods = read_exactly(client, count)
         method = 2 if self.login else 0
         if method not in methods:
             client.sendall(b"\x05\xff")
             return
         self.answer(client, bytes((5, method)))
         if self.login:
-            exactly(client, 1)
-            user = exactly(client, exactly(client, 1)[0])
-            password = exactly(client, exactly(client, 1)[0])
+            read_exactly(client, 1)
+            user = read_exactly(client, read_exactly(client, 1)[0])
+            password = read_exactly(client, read_exactly(client, 1)[0])
             good = (user, password) == self.login
             self.answer(client, bytes((1, 0 if good else 1)))
             if not good:
                 return
-        head = exactly(client, 4)
+        head = read_exactly(client, 4)
         assert head[:3] == b"\x05\x01\x00"
-        host = exactly(client, {1: 4, 3: 0, 4: 16}[head[3]] or exactly(client, 1)[0])
-        port = struct.unpack(">H", exactly(client, 2))[0]
+        host = read_exactly(client, {1: 4, 3: 0, 4: 16}[head[3]] or read_exactly(client, 1)[0])
+        port = struct.unpack(">H", read_exactly(client, 2))[0]
         with self.changed:
             self.asked.append((head[3], host, port))
             self.changed.notify_all()
@@ -80,16 +80,6 @@ class Proxy:
             return self.asked[0]
 
 
-def exactly(stream, count):
-    data = b""
-    while len(data) < count:
-        piece = stream.recv(count - len(data))
-        if not piece:
-            raise EOFError
-        data += piece
-    return data
-
-
 def copy(source, target):
     with contextlib.suppress(OSError):
         while data := source.recv(65536):
@@ -97,39 +87,20 @@ def copy(source, target):
         target.shutdown(socket.SHUT_WR)
 
 
-def cases():
-    for side in (Ours, Theirs):
-        yield f"socks to {side.__name__}", lambda library, side=side: reach(library, side, "127.0.0.1", 1, {})
-    yield "socks to a name that only the proxy knows", lambda library: reach(library, Ours, "only.proxy.knows", 3, {})
-    yield "socks to IPv6", lambda library: reach(library, Ours, "[::1]", 4, {})
-    yield "socks with a login", lambda library: reach(library, Ours, "127.0.0.1", 1, {"login": (b"me", b"secret")})
-    yield "socks with a login without a password", lambda library: reach(
-        library, Ours, "127.0.0.1", 1, {"login": (b"me", b"")}
-    )
-    yield "socks, answers byte by byte", lambda library: reach(
-        library, Ours, "only.proxy.knows", 3, {"trickle": True, "login": (b"me", b"x")}
-    )
-    yield "socks by name and from a source", by_name
-    yield "socks, wrong password", wrong_password
-    for code in (1, 2, 5, 99):
-        yield f"socks, refused with {code}", lambda library, code=code: refused(library, code)
-    yield "socks, refused and RECONNECT_STOP", stop
-    for name, answer in {
-        "nonsense": b"HTTP/1.1 400 Bad Request\r\n\r\n",
-        "version 4": b"\x04\x5a" + bytes(6),
-        "an end": b"",
-        "half an answer": b"\x05",
-        "half a reply": b"\x05\x00\x05\x00\x00\x03\xffshort",
-        "a reply with no kind of address": b"\x05\x00\x05\x00\x00\x07" + bytes(20),
-    }.items():
-        yield f"socks, {name}", lambda library, answer=answer: broken(library, answer)
-    yield "socks, silence and CONNECT_TIMEOUT", silence
-    yield "socks, what no proxy can be", impossible
-
-
-def reach(library, side, host, kind, proxy_options):
-    ours, theirs = Ours(library), side(library)
-    pull = theirs.socket(zmq.PULL)
+@pytest.mark.parametrize(
+    ("side", "host", "kind", "proxy_options"),
+    [
+        pytest.param("ours", "127.0.0.1", 1, {}, id="socks to Ours"),
+        pytest.param("theirs", "127.0.0.1", 1, {}, id="socks to Theirs"),
+        pytest.param("ours", "only.proxy.knows", 3, {}, id="socks to a name that only the proxy knows"),
+        pytest.param("ours", "[::1]", 4, {}, id="socks to IPv6"),
+        pytest.param("ours", "127.0.0.1", 1, {"login": (b"me", b"secret")}, id="socks with a login"),
+        pytest.param("ours", "127.0.0.1", 1, {"login": (b"me", b"")}, id="socks with a login without a password"),
+        pytest.param("ours", "only.proxy.knows", 3, {"trickle": True, "login": (b"me", b"x")}, id="socks, answers byte by byte"),
+    ],
+)
+def test_reaches(request, ours, side, host, kind, proxy_options):
+    pull = request.getfixturevalue(side).socket(zmq.PULL)
     port = int(pull.bind("tcp://127.0.0.1:*").rsplit(":", 1)[1])
     proxy = Proxy(port, **proxy_options)
     push = ours.socket(zmq.PUSH)
@@ -148,15 +119,9 @@ def reach(library, side, host, kind, proxy_options):
     if kind == 3:
         assert asked[1] == host.encode()
     wait_for_event(monitor, zmq.EVENT_CONNECTED)
-    push.close()
-    monitor.close()
-    pull.close()
-    ours.term()
-    theirs.term()
 
 
-def by_name(library):
-    ours = Ours(library)
+def test_socks_by_name_and_from_a_source(ours):
     pull, push = ours.socket(zmq.PULL), ours.socket(zmq.PUSH)
     port = int(pull.bind("tcp://127.0.0.1:*").rsplit(":", 1)[1])
     proxy = Proxy(port)
@@ -166,8 +131,7 @@ def by_name(library):
     assert pull.recv() == [b"hello"]
 
 
-def attempt(library, address, login=None, **options):
-    ours = Ours(library)
+def attempt(ours, address, login=None, **options):
     push = ours.socket(zmq.PUSH)
     monitor = push.monitor()
     push.set(zmq.SOCKS_PROXY, address.encode())
@@ -187,33 +151,44 @@ def keeps_trying(monitor):
         wait_for_event(monitor, zmq.EVENT_CONNECT_RETRIED)
 
 
-def wrong_password(library):
+def test_socks_wrong_password(ours):
     proxy = Proxy(login=(b"me", b"secret"))
-    _push, monitor = attempt(library, proxy.address, (b"me", b"guess"))
+    _push, monitor = attempt(ours, proxy.address, (b"me", b"guess"))
     keeps_trying(monitor)
-    _push, monitor = attempt(library, proxy.address)
+    _push, monitor = attempt(ours, proxy.address)
     keeps_trying(monitor)
     assert not proxy.asked
 
 
-def refused(library, code):
+@pytest.mark.parametrize("code", [pytest.param(code, id=f"socks, refused with {code}") for code in (1, 2, 5, 99)])
+def test_tries_again(ours, code):
     proxy = Proxy(reply=code)
-    _push, monitor = attempt(library, proxy.address)
+    _push, monitor = attempt(ours, proxy.address)
     keeps_trying(monitor)
     assert len(proxy.asked) >= 3
 
 
-def stop(library):
+def test_socks_refused_and_reconnect_stop(ours):
     proxy = Proxy(reply=5)
-    push, monitor = attempt(library, proxy.address, RECONNECT_STOP=1)
+    _push, monitor = attempt(ours, proxy.address, RECONNECT_STOP=1)
     wait_for_event(monitor, zmq.EVENT_CLOSED)
     assert not monitor.readable(200)
-    push.close()
 
 
-def broken(library, answer):
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", id="socks, nonsense"),
+        pytest.param(b"\x04\x5a" + bytes(6), id="socks, version 4"),
+        pytest.param(b"", id="socks, an end"),
+        pytest.param(b"\x05", id="socks, half an answer"),
+        pytest.param(b"\x05\x00\x05\x00\x00\x03\xffshort", id="socks, half a reply"),
+        pytest.param(b"\x05\x00\x05\x00\x00\x07" + bytes(20), id="socks, a reply with no kind of address"),
+    ],
+)
+def test_tries_again_after_a_bad_answer(ours, answer):
     listener = socket.create_server(("127.0.0.1", 0))
-    _push, monitor = attempt(library, "127.0.0.1:%d" % listener.getsockname()[1])
+    _push, monitor = attempt(ours, "127.0.0.1:%d" % listener.getsockname()[1])
     for _ in range(3):
         client, _ = listener.accept()
         client.recv(3)
@@ -224,9 +199,9 @@ def broken(library, answer):
         client.close()
 
 
-def silence(library):
+def test_socks_silence_and_connect_timeout(ours):
     listener = socket.create_server(("127.0.0.1", 0))
-    push, monitor = attempt(library, "127.0.0.1:%d" % listener.getsockname()[1], CONNECT_TIMEOUT=50)
+    push, monitor = attempt(ours, "127.0.0.1:%d" % listener.getsockname()[1], CONNECT_TIMEOUT=50)
     kept = []
     for _ in range(2):
         kept.append(listener.accept()[0])
@@ -238,16 +213,12 @@ def silence(library):
         pass
 
 
-def impossible(library):
-    ours = Ours(library)
+def test_socks_what_no_proxy_can_be(ours):
     for address in (b"somewhere", b"127.0.0.1:*", b"127.0.0.1:70000", b":1080"):
         push = ours.socket(zmq.PUSH)
         push.set(zmq.SOCKS_PROXY, address)
-        with contextlib.suppress(Exception):
+        with pytest.raises(Failure):
             push.connect("tcp://127.0.0.1:5555")
-            raise SystemExit(f"{address} was taken")
         # What does not connect has no use for the proxy.
         push.bind("tcp://127.0.0.1:*")
         push.bind("ipc://*")
-        push.close()
-    ours.term()

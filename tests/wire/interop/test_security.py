@@ -7,18 +7,18 @@ import socket
 import struct
 import threading
 
-import wire
+import exchanges
+import pytest
 import zmq
-from bad_peers import ENDED, command, pull_with_witness
-from patterns import EXCHANGES
-from sides import Failure, Ours, Theirs, TheirSocket, wait_for_event
-from wire import Listener, Peer, Zmtp3
-from zmq.auth.thread import ThreadAuthenticator
+import zmtp
+from sides import TheirSocket, wait_for_event
+from witness import ENDED, pull_with_witness
+from zap import (
+    CLIENT_PUBLIC, CLIENT_SECRET, SERVER_PUBLIC, SERVER_SECRET, Handler, curve, handler, no_security, null, plain, sneak,
+    wrong_password, wrong_server_key,
+)  # fmt: skip
+from zmtp import Listener, Peer, command, frame, ready
 
-DOMAIN = b"home"
-SERVER_PUBLIC, SERVER_SECRET = zmq.curve_keypair()
-CLIENT_PUBLIC, CLIENT_SECRET = zmq.curve_keypair()
-OTHER_PUBLIC, OTHER_SECRET = zmq.curve_keypair()
 QUIET_MS = 300
 
 # The values of HANDSHAKE_FAILED_PROTOCOL.
@@ -26,174 +26,20 @@ INVALID_SEQUENCE, MALFORMED_HELLO, UNSPECIFIED = 0x10000002, 0x10000013, 0x10000
 CRYPTOGRAPHIC, MECHANISM_MISMATCH = 0x11000001, 0x11000002
 
 
-def cases():
-    for ours_serves in (True, False):
-        who = "ours" if ours_serves else "theirs"
-        for first, second, body in EXCHANGES:
-            name = f"{zmq.SocketType(first).name} to {zmq.SocketType(second).name}: {body.__name__}"
-            for ours_first in (True, False):
-                side = "ours first" if ours_first else "theirs first"
-                yield f"CURVE, {who} serves, {side}: {name}", exchange(first, second, body, ours_first, ours_serves)
-        yield f"CURVE, {who} serves: large and small, both ways", judged(curve, ours_serves, bulk)
-        for name, secure in (("NULL", null), ("PLAIN", plain), ("CURVE", curve)):
-            yield f"ZAP, {name}, {who} serves: allowed", judged(secure, ours_serves, allowed)
-            yield f"ZAP, {name}, {who} serves: refused", judged(secure, ours_serves, refused, denied=True)
-        for name, wrong in (("another server key", wrong_server_key), ("no security", no_security)):
-            yield f"CURVE, {who} serves: {name}", judged(curve, ours_serves, nothing_gets_through, client=wrong)
-        yield f"PLAIN, {who} serves: a wrong password", judged(plain, ours_serves, refused, client=wrong_password)
-        yield f"PLAIN, {who} serves: no security", judged(plain, ours_serves, nothing_gets_through, client=no_security)
-    yield "ZAP: a User-Id in the peer's own metadata is not believed", forged_user_id
-    for name, edit, code in TAMPERINGS:
-        yield f"CURVE through a proxy: {name}", tampered(edit, code)
-    for name, data, code in BAD_HELLOS:
-        yield f"CURVE, bad HELLO: {name}", bad_hello(data, code)
-    for cut in CUTS:
-        yield f"CURVE, the handshake ends after {cut} bytes", cut_short(cut)
-    yield "CURVE, a storm of garbage: others go on", storm
-    yield "CURVE, our client meets a server that sends garbage", garbage_server
-
-
-# ---- who is who
-
-
-def null(server, _client):
-    server.set(zmq.ZAP_DOMAIN, DOMAIN)
-
-
-def plain(server, client):
-    server.set(zmq.ZAP_DOMAIN, DOMAIN)
-    server.set(zmq.PLAIN_SERVER, 1)
-    client.set(zmq.PLAIN_USERNAME, b"admin")
-    client.set(zmq.PLAIN_PASSWORD, b"secret")
-
-
-def curve(server, client):
-    server.set(zmq.ZAP_DOMAIN, DOMAIN)
-    server.set(zmq.CURVE_SERVER, 1)
-    server.set(zmq.CURVE_SECRETKEY, SERVER_SECRET)
-    client.set(zmq.CURVE_SERVERKEY, SERVER_PUBLIC)
-    client.set(zmq.CURVE_PUBLICKEY, CLIENT_PUBLIC)
-    client.set(zmq.CURVE_SECRETKEY, CLIENT_SECRET)
-
-
-def wrong_server_key(client):
-    client.set(zmq.CURVE_SERVERKEY, OTHER_PUBLIC)
-
-
-def wrong_password(client):
-    client.set(zmq.PLAIN_PASSWORD, b"guess")
-
-
-def no_security(_client):
-    pass
-
-
-class Handler:
-    """A ZAP handler for the sockets of one of our contexts: lets in by address, password or key."""
-
-    def __init__(self, side, denied=False):
-        self.denied, self.requests, self.stopping = denied, [], False
-        self.socket = side.socket(zmq.REP)
-        self.socket.bind("inproc://zeromq.zap.01")
-        self.socket.set(zmq.RCVTIMEO, 50)
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        while not self.stopping:
-            if not self.socket.readable(50):
-                continue
-            version, sequence, domain, address, _routing_id, mechanism, *credentials = self.socket.recv()
-            assert (version, domain) == (b"1.0", DOMAIN), (version, domain)
-            good = {b"NULL": [], b"PLAIN": [b"admin", b"secret"]}.get(mechanism, [key(CLIENT_PUBLIC)])
-            self.requests.append((mechanism, address))
-            if self.denied or credentials != good:
-                self.socket.send(version, sequence, b"400", b"no", b"", b"")
-            else:
-                self.socket.send(version, sequence, b"200", b"OK", b"joe", wire.metadata(("Group", b"friends")))
-
-    def stop(self):
-        self.stopping = True
-        self.thread.join()
-        self.socket.close()
-
-
-def key(text):
-    from zmq.utils import z85
-
-    return z85.decode(text)
-
-
-@contextlib.contextmanager
-def handler(side, denied):
-    """pyzmq's own authenticator for libzmq, ours for ours."""
-    if isinstance(side, Ours):
-        answering = Handler(side, denied)
-        yield answering
-    else:
-        answering = ThreadAuthenticator(side.context)
-        answering.start()
-        answering.deny("127.0.0.1") if denied else answering.allow("127.0.0.1")
-        answering.configure_plain(DOMAIN.decode(), {"admin": "secret"})
-        answering.configure_curve_callback(DOMAIN.decode(), Credentials())
-        yield answering
-    answering.stop()
-
-
-class Credentials:
-    def callback(self, _domain, key):
-        return key == CLIENT_PUBLIC
-
-
 # ---- between two libraries
 
 
-def exchange(first, second, body, ours_first, ours_serves):
-    def run(library):
-        ours, theirs = Ours(library), Theirs()
-        sides = (ours, theirs) if ours_first else (theirs, ours)
-        a, b = sides[0].socket(first), sides[1].socket(second)
-        for end, kind, routing_id in ((a, first, b"first"), (b, second, b"second")):
-            if kind in (zmq.ROUTER, zmq.DEALER):
-                end.set(zmq.ROUTING_ID, routing_id)
-            if kind == zmq.ROUTER:
-                end.set(zmq.ROUTER_MANDATORY, 1)
-            if kind in (zmq.PUB, zmq.XPUB, zmq.SUB, zmq.XSUB):
-                end.set(zmq.SNDHWM, 0)
-                end.set(zmq.RCVHWM, 0)
-        server, client = (a, b) if ours_first == ours_serves else (b, a)
-        curve(server, client)
-        client.connect(server.bind("tcp://127.0.0.1:*"))
-        body(a, b)
-        for end in (a, b):
-            end.close()
-        ours.term()
-        theirs.term()
-
-    return run
+def exchange_cases():
+    for ours_serves, exchange, ours_first in itertools.product((True, False), exchanges.EXCHANGES, (True, False)):
+        first, second, body = exchange
+        who = f"{'ours' if ours_serves else 'theirs'} serves, {'ours' if ours_first else 'theirs'} first"
+        name = f"CURVE, {who}: {zmq.SocketType(first).name} to {zmq.SocketType(second).name}: {body.__name__}"
+        yield pytest.param(exchange, ours_first, ours_serves, id=name)
 
 
-def judged(secure, ours_serves, body, denied=False, client=None):
-    """A server with a handler, and a client of the other library."""
-
-    def run(library):
-        ours, theirs = Ours(library), Theirs()
-        serving, visiting = (ours, theirs) if ours_serves else (theirs, ours)
-        with handler(serving, denied) as answering:
-            server, visitor = serving.socket(zmq.DEALER), visiting.socket(zmq.DEALER)
-            if client in (None, wrong_server_key, wrong_password):
-                secure(server, visitor)
-            else:
-                secure(server, serving.socket(zmq.DEALER))
-            if client:
-                client(visitor)
-            monitor = visitor.monitor() if isinstance(visiting, Ours) else their_monitor(visitor)
-            visitor.connect(server.bind("tcp://127.0.0.1:*"))
-            body(server, visitor, monitor, answering)
-            visitor.close()
-            server.close()
-
-    return run
+@pytest.mark.parametrize(("exchange", "ours_first", "ours_serves"), list(exchange_cases()))
+def test_exchange(ours, theirs, exchange, ours_first, ours_serves):
+    exchanges.run(exchange, ours, theirs, ours_first, ours_serves, "tcp://127.0.0.1:*", curve)
 
 
 def their_monitor(end):
@@ -212,13 +58,6 @@ def allowed(server, client, monitor, answering):
         assert (got := server.property_of_next(client, "Group")) == b"friends", got
         assert (got := server.property_of_next(client, "Peer-Address")) == b"127.0.0.1", got
         assert (got := server.property_of_next(client, "Socket-Type")) == b"DEALER", got
-
-
-def sneak(client):
-    """Tries to send; a client that was refused already has nobody to send to."""
-    client.set(zmq.SNDTIMEO, 0)
-    with contextlib.suppress(Failure, zmq.Again):
-        client.send(b"sneaky")
 
 
 def refused(server, client, monitor, answering):
@@ -248,13 +87,46 @@ def bulk(server, client, _monitor, _answering):
             assert receiver.recv() == bodies
 
 
-def forged_user_id(library):
-    ours = Ours(library)
+def judged_cases():
+    for ours_serves in (True, False):
+        who = "ours" if ours_serves else "theirs"
+        for name, secure, body, options in (
+            (f"CURVE, {who} serves: large and small, both ways", curve, bulk, {}),
+            (f"ZAP, NULL, {who} serves: allowed", null, allowed, {}),
+            (f"ZAP, NULL, {who} serves: refused", null, refused, {"denied": True}),
+            (f"ZAP, PLAIN, {who} serves: allowed", plain, allowed, {}),
+            (f"ZAP, PLAIN, {who} serves: refused", plain, refused, {"denied": True}),
+            (f"ZAP, CURVE, {who} serves: allowed", curve, allowed, {}),
+            (f"ZAP, CURVE, {who} serves: refused", curve, refused, {"denied": True}),
+            (f"CURVE, {who} serves: another server key", curve, nothing_gets_through, {"spoil": wrong_server_key}),
+            (f"CURVE, {who} serves: no security", curve, nothing_gets_through, {"spoil": no_security}),
+            (f"PLAIN, {who} serves: a wrong password", plain, refused, {"spoil": wrong_password}),
+            (f"PLAIN, {who} serves: no security", plain, nothing_gets_through, {"spoil": no_security}),
+        ):
+            yield pytest.param(secure, ours_serves, body, options, id=name)
+
+
+@pytest.mark.parametrize(("secure", "ours_serves", "body", "options"), list(judged_cases()))
+def test_handler(ours, theirs, secure, ours_serves, body, options):
+    """A server with a handler, and a client of the other library, whose credentials `spoil` changes."""
+    serving, visiting = (ours, theirs) if ours_serves else (theirs, ours)
+    spoil = options.get("spoil")
+    with handler(serving, options.get("denied", False)) as answering:
+        server, visitor = serving.socket(zmq.DEALER), visiting.socket(zmq.DEALER)
+        secure(server, serving.socket(zmq.DEALER) if spoil is no_security else visitor)
+        if spoil:
+            spoil(visitor)
+        monitor = visitor.monitor() if visiting is ours else their_monitor(visitor)
+        visitor.connect(server.bind("tcp://127.0.0.1:*"))
+        body(server, visitor, monitor, answering)
+
+
+def test_zap_a_user_id_in_the_metadata_of_a_peer_is_not_believed(ours):
     pull = ours.socket(zmq.PULL)
     peer = Peer.connect(pull.bind("tcp://127.0.0.1:*"))
-    forged = (("Socket-Type", b"PUSH"), ("User-Id", b"root"), ("Peer-Address", b"10.0.0.1"), ("X-mine", b"yes"))
-    peer.write(Zmtp3.greeting(None, 1) + command("READY", wire.metadata(*forged)))
-    peer.write(wire.frame(b"message") * 3)
+    forged = (("User-Id", b"root"), ("Peer-Address", b"10.0.0.1"), ("X-mine", b"yes"))
+    peer.write(zmtp.greeting() + ready("PUSH", *forged))
+    peer.write(frame(b"message") * 3)
     assert pull.property_of_next(None, "User-Id") is None
     assert pull.property_of_next(None, "Peer-Address") == b"127.0.0.1"
     assert pull.property_of_next(None, "X-mine") == b"yes"
@@ -284,9 +156,9 @@ class Proxy:
                 target.write(source.read(1))
             for number in itertools.count():
                 flags, body = source.recv_frame()
-                form = struct.pack(">BQ", flags, len(body)) if flags & wire.LONG else bytes([flags, len(body)])
-                for frame in self.edit(to_server, number, form + body):
-                    target.write(frame)
+                form = struct.pack(">BQ", flags, len(body)) if flags & zmtp.LONG else bytes([flags, len(body)])
+                for edited in self.edit(to_server, number, form + body):
+                    target.write(edited)
         with contextlib.suppress(OSError):
             target.stream.shutdown(socket.SHUT_WR)
 
@@ -317,7 +189,7 @@ def exchange_two():
 
 
 def plain_frame(direction, count, frame):
-    return [frame, wire.frame(b"x" * 40)] if direction and count == 2 else [frame]
+    return [frame, zmtp.frame(b"x" * 40)] if direction and count == 2 else [frame]
 
 
 # To the server go HELLO, INITIATE, messages; to the client WELCOME, READY, messages. The code is what our server reports.
@@ -335,35 +207,34 @@ TAMPERINGS = [
 ]
 
 
-def tampered(edit, code):
-    def run(library):
-        ours, theirs = Ours(library), Theirs()
-        server, client = ours.socket(zmq.PULL), theirs.socket(zmq.PUSH)
-        curve(server, client)
-        monitor = server.monitor()
-        client.connect(Proxy(server.bind("tcp://127.0.0.1:*"), edit).endpoint)
-        sent = [b"message %d" % number for number in range(5)]
-        for body in sent:
-            client.send(body)
-        if code is None:
-            wait_for_event(monitor, *ENDED)
-        elif code == 0x10000001:
-            wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
-        else:
-            assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
-        # What came through is a beginning of what was sent, each once; never anything else.
-        got = []
-        while server.readable(QUIET_MS):
-            got.extend(server.recv())
-        assert got in [sent[:count] for count in range(4)] or (edit.__name__ == "edit" and got == sent[1:2]), got
-
-    return run
+@pytest.mark.parametrize(
+    ("edit", "code"), [pytest.param(edit, code, id=f"CURVE through a proxy: {name}") for name, edit, code in TAMPERINGS]
+)
+def test_tampering(ours, theirs, edit, code):
+    server, client = ours.socket(zmq.PULL), theirs.socket(zmq.PUSH)
+    curve(server, client)
+    monitor = server.monitor()
+    client.connect(Proxy(server.bind("tcp://127.0.0.1:*"), edit).endpoint)
+    sent = [b"message %d" % number for number in range(5)]
+    for body in sent:
+        client.send(body)
+    if code is None:
+        wait_for_event(monitor, *ENDED)
+    elif code == 0x10000001:
+        wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
+    else:
+        assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
+    # What came through is a beginning of what was sent, each once; never anything else.
+    got = []
+    while server.readable(QUIET_MS):
+        got.extend(server.recv())
+    assert got in [sent[:count] for count in range(4)] or (edit.__name__ == "edit" and got == sent[1:2]), got
 
 
 # ---- from raw bytes
 
 
-GREETING = Zmtp3.greeting(None, 1, b"CURVE")
+GREETING = zmtp.greeting(b"CURVE")
 HELLO = bytes([1, 0]) + bytes(72) + os.urandom(32) + struct.pack(">Q", 1) + os.urandom(80)
 
 BAD_HELLOS = [
@@ -374,53 +245,48 @@ BAD_HELLOS = [
     ("a key of zeros", command("HELLO", HELLO[:74] + bytes(32) + HELLO[106:]), CRYPTOGRAPHIC),
     ("a box of nothing", command("HELLO", HELLO), CRYPTOGRAPHIC),
     ("64 KiB", command("HELLO", bytes(65_000)), UNSPECIFIED),
-    ("READY in its place", command("READY", wire.metadata(("Socket-Type", b"PUSH"))), 0x10000001),
+    ("READY in its place", ready("PUSH"), 0x10000001),
     ("ERROR in its place", command("ERROR", b"\x03400"), 0x10000001),
-    ("a message in its place", wire.frame(b"sneaky"), 0x10000001),
+    ("a message in its place", frame(b"sneaky"), 0x10000001),
     ("INITIATE in its place", command("INITIATE", bytes(300)), 0x10000001),
 ]
 CUTS = (0, 1, 10, 11, 63, 64, 65, 66, 72, 140, 200, 265)
 
 
-@contextlib.contextmanager
-def curve_pull(library):
+CLIENT = [(zmq.CURVE_SERVERKEY, SERVER_PUBLIC), (zmq.CURVE_PUBLICKEY, CLIENT_PUBLIC), (zmq.CURVE_SECRETKEY, CLIENT_SECRET)]
+
+
+def curve_pull(ours, theirs):
     """Our PULL as a CURVE server, and a libzmq PUSH whose messages must keep coming through."""
     options = [(zmq.CURVE_SERVER, 1), (zmq.CURVE_SECRETKEY, SERVER_SECRET)]
-    client = [(zmq.CURVE_SERVERKEY, SERVER_PUBLIC), (zmq.CURVE_PUBLICKEY, CLIENT_PUBLIC),
-              (zmq.CURVE_SECRETKEY, CLIENT_SECRET)]
-    with pull_with_witness(library, options, client) as parts:
-        yield parts
+    return pull_with_witness(ours, theirs, options=options, client_options=CLIENT)
 
 
-def bad_hello(data, code):
-    def run(library):
-        with curve_pull(library) as (pull, endpoint, monitor, witness):
-            peer = Peer.connect(endpoint)
-            peer.write(GREETING + data)
-            assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
-            assert peer.closed_by_peer()
-            witness()
-            assert not pull.readable(0)
-
-    return run
+@pytest.mark.parametrize(("data", "code"), [pytest.param(data, code, id=f"CURVE, bad HELLO: {name}") for name, data, code in BAD_HELLOS])
+def test_bad_hello(ours, theirs, data, code):
+    with curve_pull(ours, theirs) as (pull, endpoint, monitor, witness):
+        peer = Peer.connect(endpoint)
+        peer.write(GREETING + data)
+        assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
+        assert peer.closed_by_peer()
+        witness()
+        assert not pull.readable(0)
 
 
-def cut_short(count):
-    def run(library):
-        with curve_pull(library) as (pull, endpoint, monitor, witness):
-            peer = Peer.connect(endpoint)
-            peer.write((GREETING + command("HELLO", HELLO))[:count])
-            witness()
-            peer.close()
-            wait_for_event(monitor, *ENDED)
-            witness()
-            assert not pull.readable(0)
-
-    return run
+@pytest.mark.parametrize("count", [pytest.param(cut, id=f"CURVE, the handshake ends after {cut} bytes") for cut in CUTS])
+def test_sudden_end(ours, theirs, count):
+    with curve_pull(ours, theirs) as (pull, endpoint, monitor, witness):
+        peer = Peer.connect(endpoint)
+        peer.write((GREETING + command("HELLO", HELLO))[:count])
+        witness()
+        peer.close()
+        wait_for_event(monitor, *ENDED)
+        witness()
+        assert not pull.readable(0)
 
 
-def storm(library):
-    with curve_pull(library) as (pull, endpoint, monitor, witness):
+def test_curve_storm_of_garbage_leaves_others_alone(ours, theirs):
+    with curve_pull(ours, theirs) as (pull, endpoint, monitor, witness):
         for number in range(300):
             peer = Peer.connect(endpoint)
             with contextlib.suppress(ConnectionError):
@@ -433,11 +299,9 @@ def storm(library):
         assert not pull.readable(0)
 
 
-def garbage_server(library):
-    ours = Ours(library)
+def test_curve_client_meets_a_server_that_sends_garbage(ours):
     push = ours.socket(zmq.PUSH)
-    for option, value in ((zmq.CURVE_SERVERKEY, SERVER_PUBLIC), (zmq.CURVE_PUBLICKEY, CLIENT_PUBLIC),
-                          (zmq.CURVE_SECRETKEY, CLIENT_SECRET)):
+    for option, value in CLIENT:
         push.set(option, value)
     monitor = push.monitor()
     for data, code in (
@@ -453,7 +317,7 @@ def garbage_server(library):
         peer.write(GREETING)
         peer.read(64)
         flags, hello = peer.recv_frame()
-        assert flags == wire.COMMAND and hello.startswith(b"\x05HELLO\1\0") and len(hello) == 200
+        assert flags == zmtp.COMMAND and hello.startswith(b"\x05HELLO\1\0") and len(hello) == 200
         peer.write(data)
         assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
         assert peer.closed_by_peer()

@@ -2,58 +2,34 @@
 
 import contextlib
 import os
-import pathlib
 import select
 import shutil
 import socket
 import ssl
 import subprocess
-import tempfile
 import threading
 
-import wire
+import pytest
 import zmq
-from bad_peers import ENDED
-from cases import Skip
-from sides import Ours, Theirs, wait_for_event
-from wss import HOSTNAME, TRUST_PEM, authority, certify, trade
+import zmtp
+from certificates import HOSTNAME, TRUST_PEM, authority, certify, trade
+from sides import wait_for_event
+from witness import ENDED
 
 ANY = "tls+tcp://127.0.0.1:*"
 
 
-def cases():
-    yield "tls with themselves", itself
-    for name, (ours, theirs) in {
-        "PULL": (zmq.PULL, zmq.PUSH),
-        "PUSH": (zmq.PUSH, zmq.PULL),
-        "PUB": (zmq.PUB, zmq.SUB),
-        "SUB": (zmq.SUB, zmq.PUB),
-        "DEALER": (zmq.DEALER, zmq.ROUTER),
-    }.items():
-        for serves in (True, False):
-            who = "serves" if serves else "connects"
-            yield (
-                f"tls: libzmq behind OpenSSL, our {name} {who}",
-                lambda library, o=ours, t=theirs, s=serves: behind(library, o, t, s),
-            )
-    yield "tls: openssl s_client", s_client
-    yield "tls: openssl s_server", s_server
-    yield "tls: an older TLS", older
-    yield "tls: an early end", early_end
-
-
-def need(library):
-    if Ours(library).lib.zmq_has(b"tls+tcp") != 1:
-        raise Skip("the library was built without TLS")
+@pytest.fixture(autouse=True)
+def needs_tls(ours):
+    if ours.lib.zmq_has(b"tls+tcp") != 1:
+        pytest.skip("the library was built without TLS")
 
 
 def port_of(endpoint):
     return int(endpoint.rsplit(":", 1)[1])
 
 
-def itself(library):
-    need(library)
-    ours = Ours(library)
+def test_tls_with_themselves(ours):
     ca, root = authority()
     server, client = ours.socket(zmq.PAIR), ours.socket(zmq.PAIR)
     certify(server, ca, "server.example.org")
@@ -65,7 +41,6 @@ def itself(library):
         peer.set(zmq.HEARTBEAT_IVL, 20)
     client.connect(server.bind(ANY))
     trade(client, server)
-    ours.term()
 
 
 def relay(accept, connect):
@@ -125,10 +100,22 @@ def tunnel(near):
     return pair[1]
 
 
-def behind(library, our_kind, their_kind, ours_serves):
+@pytest.mark.parametrize(
+    ("our_kind", "their_kind", "ours_serves"),
+    [
+        pytest.param(ours, theirs, serves, id=f"tls: libzmq behind OpenSSL, our {ours.name} {'serves' if serves else 'connects'}")
+        for ours, theirs in (
+            (zmq.PULL, zmq.PUSH),
+            (zmq.PUSH, zmq.PULL),
+            (zmq.PUB, zmq.SUB),
+            (zmq.SUB, zmq.PUB),
+            (zmq.DEALER, zmq.ROUTER),
+        )
+        for serves in (True, False)
+    ],
+)
+def test_exchange(ours, theirs, our_kind, their_kind, ours_serves):
     """libzmq speaks plain tcp to a relay, and that speaks TLS to us."""
-    need(library)
-    ours, theirs = Ours(library), Theirs()
     ca, root = authority()
     us, them = ours.socket(our_kind), theirs.socket(their_kind)
     if ours_serves:
@@ -166,89 +153,80 @@ def behind(library, our_kind, their_kind, ours_serves):
         assert receiver.recv()[-2:] == [b"a", body]
 
 
-@contextlib.contextmanager
-def files(ca, **names):
-    """A folder with certificates as files."""
+@pytest.fixture
+def openssl():
+    """Starts the openssl command, which ends with the case."""
     if not shutil.which("openssl"):
-        raise Skip("there is no openssl")
-    folder = pathlib.Path(tempfile.mkdtemp())
-    try:
-        ca.cert_pem.write_to_path(folder / "ca.pem")
-        for file, name in names.items():
-            certificate = ca.issue_cert(name, common_name=name)
-            certificate.private_key_and_cert_chain_pem.write_to_path(folder / f"{file}.pem")
-        yield folder
-    finally:
-        shutil.rmtree(folder)
+        pytest.skip("there is no openssl command")
+    started = []
+
+    def start(*words):
+        started.append(subprocess.Popen(["openssl", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
-def s_client(library):
-    need(library)
-    ours = Ours(library)
+def files(ca, folder, name):
+    """Writes the certificate of an authority, and one for `name`."""
+    ca.cert_pem.write_to_path(folder / "ca.pem")
+    certificate = ca.issue_cert(name, common_name=name)
+    certificate.private_key_and_cert_chain_pem.write_to_path(folder / "own.pem")
+    return folder / "ca.pem", folder / "own.pem"
+
+
+def test_openssl_s_client(ours, openssl, tmp_path):
     ca, root = authority()
     pull = ours.socket(zmq.PULL)
     certify(pull, ca, "localhost")
     pull.set(TRUST_PEM, root)
     port = port_of(pull.bind(ANY))
-    with files(ca, client="alice.example.org") as folder:
-        command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-servername", "localhost", "-verify_hostname", "localhost"]
-        command += ["-CAfile", folder / "ca.pem", "-verify_return_error", "-brief"]
-        # Without a certificate it is turned away. At the end of its input it would go by itself.
-        refused = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        words = refused.stderr.read()
-        assert b"certificate required" in words, words
-        refused.wait()
-        client = subprocess.Popen(
-            command + ["-cert", folder / "client.pem", "-key", folder / "client.pem", "-quiet"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        # A PUSH from raw bytes.
-        client.stdin.write(wire.SIGNATURE + b"\3\1NULL" + bytes(48))
-        ready = b"\5READY\x0bSocket-Type\0\0\0\4PUSH"
-        client.stdin.write(bytes([4, len(ready)]) + ready + b"\0\5hello")
-        client.stdin.flush()
-        assert client.stdout.read(10) == wire.SIGNATURE
-        assert pull.property_of_next(None, "User-Id") == b"alice.example.org"
-        client.kill()
-        assert b"TLSv1.3" in client.stderr.read()
+    trusted, own = files(ca, tmp_path, "alice.example.org")
+    words = ["s_client", "-connect", f"127.0.0.1:{port}", "-servername", "localhost", "-verify_hostname", "localhost"]
+    words += ["-CAfile", trusted, "-verify_return_error", "-brief"]
+    # Without a certificate it is turned away. At the end of its input it would go by itself.
+    refused = openssl(*words).stderr.read()
+    assert b"certificate required" in refused, refused
+    client = openssl(*words, "-cert", own, "-key", own, "-quiet")
+    # A PUSH from raw bytes.
+    client.stdin.write(zmtp.greeting() + zmtp.ready("PUSH") + zmtp.frame(b"hello"))
+    client.stdin.flush()
+    assert client.stdout.read(10) == zmtp.SIGNATURE
+    assert pull.property_of_next(None, "User-Id") == b"alice.example.org"
+    client.kill()
+    assert b"TLSv1.3" in client.stderr.read()
 
 
-def s_server(library):
-    need(library)
-    ours = Ours(library)
+def test_openssl_s_server(ours, openssl, tmp_path):
     ca, root = authority()
-    with files(ca, server="localhost") as folder:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", folder / "server.pem", "-key", folder / "server.pem"]
-        command += ["-CAfile", folder / "ca.pem", "-Verify", "1", "-verify_return_error", "-quiet", "-tls1_3"]
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        push = ours.socket(zmq.PUSH)
-        push.set(zmq.RECONNECT_IVL, 10)
-        push.set(TRUST_PEM, root)
-        certify(push, ca, "alice.example.org")
-        push.connect(f"tls+tcp://localhost:{port}")
-        assert server.stdout.read(10) == wire.SIGNATURE
-        server.stdin.write(wire.SIGNATURE + b"\3\1NULL" + bytes(48))
-        server.stdin.flush()
-        greeting = server.stdout.read(54)
-        assert greeting[2:6] == b"NULL", greeting
-        ready = b"\5READY\x0bSocket-Type\0\0\0\4PULL"
-        server.stdin.write(bytes([4, len(ready)]) + ready)
-        server.stdin.flush()
-        push.send(b"hello")
-        said = b""
-        while not said.endswith(b"\0\5hello"):
-            said += server.stdout.read(1)
-        server.kill()
+    trusted, own = files(ca, tmp_path, "localhost")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ["-CAfile", trusted, "-Verify", "1", "-verify_return_error", "-quiet", "-tls1_3"]
+    server = openssl("s_server", "-accept", f"127.0.0.1:{port}", "-cert", own, "-key", own, *words)
+    push = ours.socket(zmq.PUSH)
+    push.set(zmq.RECONNECT_IVL, 10)
+    push.set(TRUST_PEM, root)
+    certify(push, ca, "alice.example.org")
+    push.connect(f"tls+tcp://localhost:{port}")
+    assert server.stdout.read(10) == zmtp.SIGNATURE
+    server.stdin.write(zmtp.greeting())
+    server.stdin.flush()
+    greeting = server.stdout.read(54)
+    assert greeting[2:6] == b"NULL", greeting
+    server.stdin.write(zmtp.ready("PULL"))
+    server.stdin.flush()
+    push.send(b"hello")
+    said = b""
+    while not said.endswith(zmtp.frame(b"hello")):
+        said += server.stdout.read(1)
 
 
-def older(library):
+def test_tls_older_than_1_3_is_refused(ours):
     """TLS 1.2 is refused, in both directions, and the events say so."""
-    need(library)
-    ours = Ours(library)
     ca, root = authority()
     pull = ours.socket(zmq.PULL)
     certify(pull, ca, "localhost")
@@ -257,18 +235,13 @@ def older(library):
     context = ssl.create_default_context()
     ca.configure_trust(context)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    try:
+    with pytest.raises(ssl.SSLError, match="(?i)protocol_version"):
         context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")
-        raise AssertionError("TLS 1.2 is taken")
-    except ssl.SSLError as error:
-        assert "PROTOCOL_VERSION" in str(error).upper(), error
     wait_for_event(monitor, *ENDED)
 
 
-def early_end(library):
+def test_tls_early_end(ours):
     """A peer that ends TLS in the middle of a message, and one that just goes: what came whole counts."""
-    need(library)
-    ours = Ours(library)
     ca, root = authority()
     pull = ours.socket(zmq.PULL)
     certify(pull, ca, "localhost")
@@ -277,10 +250,8 @@ def early_end(library):
     ca.configure_trust(context)
     for polite in (True, False):
         stream = context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")
-        peer = wire.Peer(stream)
-        peer.write(wire.SIGNATURE + b"\3\1NULL" + bytes(48))
-        ready = b"\5READY\x0bSocket-Type\0\0\0\4PUSH"
-        peer.write(bytes([4, len(ready)]) + ready + b"\0\5whole\0\5ha")
+        peer = zmtp.Peer(stream)
+        peer.write(zmtp.greeting() + zmtp.ready("PUSH") + zmtp.frame(b"whole") + zmtp.frame(b"halve")[:4])
         peer.read(64)
         assert pull.recv() == [b"whole"]
         if polite:

@@ -2,80 +2,39 @@
 
 import asyncio
 import contextlib
-import os
-import socket
 import ssl
 import threading
 
-import trustme
+import certificates
+import pytest
 import websockets.asyncio.client
 import websockets.asyncio.server
-import wire
 import zmq
-from bad_peers import ENDED
-from cases import Skip
-from sides import Ours, wait_for_event
-from zws import REFERENCE
+import zmtp
+from certificates import CERT_PEM, HOSTNAME, KEY_PEM, TRUST_PEM, authority, certify, trade
+from sides import wait_for_event
+from witness import ENDED
 
 ANY = "wss://127.0.0.1:*/zmq"
-KEY_PEM, CERT_PEM, TRUST_PEM, HOSTNAME, TRUST_SYSTEM = range(103, 108)
 
 
-def cases():
-    for name, other in [("themselves", None)] + ([("libzmq", REFERENCE)] if REFERENCE else []):
-        for ours_serves in (True, False):
-            who = "ours" if ours_serves else "theirs"
-            yield f"wss with {name}, {who} serves", lambda library, o=other, s=ours_serves: exchange(library, o, s)
-    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
-        yield f"wss: a browser-like client by {version.name}", lambda library, v=version: browser_client(library, v)
-    yield "wss: we connect to a browser-like server", browser_server
-    yield "wss: whom a client trusts", trust
-    yield "wss: credentials of no use", useless
-    for name, data in {
-        "HTTP": b"GET / HTTP/1.1\r\n\r\n",
-        "ZMTP": wire.Zmtp3.greeting(None, 1),
-        "a huge record": b"\x16\x03\x01\xff\xff" + bytes(70_000),
-        "half a record": b"\x16\x03\x01\x02\x00" + bytes(100),
-    }.items():
-        yield f"wss: bad opening: {name}", lambda library, data=data: bad_opening(library, data)
+@pytest.fixture(autouse=True)
+def needs_wss(ours):
+    if ours.lib.zmq_has(b"WSS") != 1:
+        pytest.skip("the library was built without wss")
 
 
-def authority():
-    ca = trustme.CA()
-    return ca, ca.cert_pem.bytes()
-
-
-def certify(side_socket, ca, name):
-    certificate = ca.issue_cert(name)
-    side_socket.set(CERT_PEM, b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
-    side_socket.set(KEY_PEM, certificate.private_key_pem.bytes())
-
-
-def trade(client, server):
-    """Messages of all sizes in both directions, at the edges of frames and records, then many; and an end."""
-    for size in (0, 1, 125, 126, 255, 256, 16_384, 70_000, 1 << 20):
-        body = os.urandom(size)
-        client.send(b"a", body)
-        assert server.recv() == [b"a", body]
-        server.send(body, b"b")
-        assert client.recv() == [body, b"b"]
-    for number in range(5_000):
-        client.send(b"%d" % number)
-    for number in range(5_000):
-        assert server.recv() == [b"%d" % number]
-    client.close()
-    server.close()
-
-
-def need(library):
-    if Ours(library).lib.zmq_has(b"WSS") != 1:
-        raise Skip("the library was built without wss")
-
-
-def exchange(library, other, ours_serves):
-    need(library)
-    sides = Ours(library), Ours(other or library)
-    serving, asking = sides if ours_serves else sides[::-1]
+@pytest.mark.parametrize(
+    ("other", "ours_serves"),
+    [
+        pytest.param(other, serves, id=f"wss with {name}, {'ours' if serves else 'theirs'} serves")
+        for name, other in {"themselves": "library", "libzmq": "reference"}.items()
+        for serves in (True, False)
+    ],
+    indirect=["other"],
+)
+def test_exchange(ours, other, ours_serves):
+    serving, asking = (ours, other) if ours_serves else (other, ours)
     server, client = serving.socket(zmq.PAIR), asking.socket(zmq.PAIR)
     ca, root = authority()
     certify(server, ca, "server.example.org")
@@ -86,13 +45,16 @@ def exchange(library, other, ours_serves):
         peer.set(zmq.HEARTBEAT_TIMEOUT, 5000)
     client.connect(server.bind(ANY))
     trade(client, server)
-    for side in sides:
-        side.term()
 
 
-def browser_client(library, version):
-    need(library)
-    ours = Ours(library)
+@pytest.mark.parametrize(
+    "version",
+    [
+        pytest.param(version, id=f"wss: a browser-like client by {version.name}")
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+    ],
+)
+def test_browser(ours, version):
     router = ours.socket(zmq.ROUTER)
     ca, _root = authority()
     certify(router, ca, "127.0.0.1")
@@ -116,14 +78,12 @@ async def browse(router, endpoint, context):
     assert client.close_code == 1000, client.close_code
 
 
-def browser_server(library):
-    need(library)
+def test_wss_with_a_browser_like_server(ours):
     ca, root = authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("localhost").configure_cert(context)
 
     port = serve_browsers(context)
-    ours = Ours(library)
     dealer = ours.socket(zmq.DEALER)
     dealer.set(TRUST_PEM, root)
     dealer.set(HOSTNAME, b"localhost")
@@ -155,11 +115,9 @@ def serve_browsers(context):
     return port[0]
 
 
-def trust(library):
-    need(library)
+def test_wss_whom_a_client_trusts(ours):
     ca, root = authority()
     _other, stranger = authority()
-    ours = Ours(library)
     pull = ours.socket(zmq.PULL)
     certify(pull, ca, "server.example.org")
     endpoint = pull.bind(ANY)
@@ -168,7 +126,7 @@ def trust(library):
         push = ours.socket(zmq.PUSH)
         push.set(zmq.RECONNECT_IVL, 10)
         for option, value in options.items():
-            push.set(globals()[option], value)
+            push.set(getattr(certificates, option), value)
         monitor = push.monitor()
         push.connect(endpoint)
         push.send(b"hello")
@@ -191,9 +149,7 @@ def trust(library):
     assert not pull.readable(0)
 
 
-def useless(library):
-    need(library)
-    ours = Ours(library)
+def test_wss_credentials_of_no_use(ours):
     ca, root = authority()
     for options in ({}, {CERT_PEM: root}, {CERT_PEM: b"nonsense", KEY_PEM: b"nonsense"}):
         pull = ours.socket(zmq.PULL)
@@ -206,20 +162,25 @@ def useless(library):
     push.set(TRUST_PEM, b"nonsense")
     assert push.lib.zmq_connect(push.handle, b"wss://127.0.0.1:5555/") == -1
     assert ours.lib.zmq_errno() == 22
-    push.close()
-    ours.term()
 
 
-def bad_opening(library, data):
-    need(library)
-    ours = Ours(library)
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="wss: bad opening: HTTP"),
+        pytest.param(zmtp.greeting(), id="wss: bad opening: ZMTP"),
+        pytest.param(b"\x16\x03\x01\xff\xff" + bytes(70_000), id="wss: bad opening: a huge record"),
+        pytest.param(b"\x16\x03\x01\x02\x00" + bytes(100), id="wss: bad opening: half a record"),
+    ],
+)
+def test_bad_opening_ends_the_connection(ours, data):
     pull = ours.socket(zmq.PULL)
     pull.set(zmq.HANDSHAKE_IVL, 300)
     ca, root = authority()
     certify(pull, ca, "localhost")
     monitor = pull.monitor()
     endpoint = pull.bind(ANY)
-    peer = wire.Peer(socket.create_connection(("127.0.0.1", int(endpoint.split(":")[2].split("/")[0]))))
+    peer = zmtp.Peer.connect(endpoint)
     with contextlib.suppress(OSError):
         peer.write(data)
     wait_for_event(monitor, *ENDED)

@@ -5,111 +5,46 @@ import contextlib
 import hashlib
 import itertools
 import os
-import pathlib
 import re
 import socket
 import struct
 import threading
 
-import patterns
+import exchanges
+import pytest
 import websockets.headers
 import websockets.sync.client
 import websockets.sync.server
-import wire
 import zmq
-from bad_peers import BOUND, ENDED, peak_memory
-from security import sneak
-from sides import Ours, own_tcp, wait_for_event
-from wire import Peer
-
-# libzmq with WebSocket, which the one in the pyzmq wheel has not: tests/wire/upstream builds one.
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or pathlib.Path(__file__).parents[3] / "target")
-BUILT = TARGET / "upstream/draft/lib/libzmq.so.5"
-REFERENCE = os.environ.get("TAUT_REFERENCE_WS") or (str(BUILT) if BUILT.exists() else None)
+import zmtp
+from sides import own_tcp, wait_for_event
+from witness import ENDED, pull_with_witness
+from zap import curve, handler, plain, sneak, wrong_password, wrong_server_key
+from zmtp import BINARY, Peer, ws_request
 
 # No token of HTTP has a slash, but RFC 45 puts one into the names of its protocols. Browsers only do ZWS2.0.
 websockets.headers._token_re = re.compile("(?:" + websockets.headers._token_re.pattern + "|/)+")
 
-BINARY, PING, PONG, CLOSE = 2, 9, 10, 8
+PING, PONG, CLOSE = zmtp.WS_PING, zmtp.WS_PONG, zmtp.WS_CLOSE
+KEY = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ=="}
 ANY = "ws://127.0.0.1:*/zmq"  # libzmq cannot bind to a path with more slashes
 
-
-def cases():
-    pairs = [("themselves", None)] + ([("libzmq", REFERENCE)] if REFERENCE else [])
-    for (name, other), (first, second, body) in itertools.product(pairs, patterns.EXCHANGES):
-        for ours_first, ours_binds in itertools.product((True, False), (True, False)) if other else [(True, True)]:
-            names = [zmq.SocketType(kind).name for kind in (first, second)]
-            names[0 if ours_first else 1] += " (ours)"
-            binds = "ours" if ours_binds else "theirs"
-            title = f"ws with {name}: {' to '.join(names)}, {binds} binds: {body.__name__}"
-            make = patterns.case(first, second, body, ours_first, ours_binds, "ws", lambda library, other=other: Ours(other or library))
-            yield title, make
-        if other and body is patterns.EXCHANGES[0][2]:
-            yield "ws with libzmq: heartbeats of both", lambda library, other=other: heartbeats(library, other)
-    others = [("themselves", None)] + ([("libzmq", REFERENCE)] if REFERENCE else [])
-    for (name, other), mechanism, ours_serves in itertools.product(others, (plain, curve), (True, False)):
-        yield f"ws with {name}: {mechanism.__name__}, {'ours' if ours_serves else 'theirs'} serves", (
-            lambda library, arguments=(other, mechanism, ours_serves): secured(library, *arguments)
-        )
-    yield "ws: heartbeats", lambda library: heartbeats(library, library)
-    yield "ws: names of endpoints", names_of_endpoints
-    yield "ws: what there is no WebSocket for", not_for_streams
-    yield "ws: the other end restarts", restart
-    yield "ws: a browser-like client", browser_client
-    yield "ws: a browser-like publisher's reader", browser_subscriber
-    yield "ws: we connect to a browser-like server", browser_server
-    for piece in (1, 7, 1000):
-        yield f"ws: a client in pieces of {piece}", lambda library, piece=piece: pieces(library, piece)
-    yield "ws: fragments, pings and goodbye", fragments
-    yield "ws: we are told to go", told_to_go
-    yield "ws: 503, and then a server", unavailable
-    for name, data in BAD_OPENINGS.items():
-        yield f"ws: bad opening: {name}", lambda library, data=data: bad_opening(library, data)
-    for name, data in BAD_FRAMES.items():
-        yield f"ws: bad traffic: {name}", lambda library, data=data: bad_frames(library, data)
-    yield "ws: a slow opening and HANDSHAKE_IVL", slow_opening
-    yield "ws: MAXMSGSIZE", too_large
-    yield "ws: a flood of pings", flood
+OTHERS = {"themselves": "library", "libzmq": "reference"}
 
 
-def frame(opcode, payload, first=0x80):
-    """As a client sends it."""
-    mask = os.urandom(4)
-    length = bytes((0x80 | len(payload),)) if len(payload) < 126 else struct.pack(">BH", 0xFE, len(payload))
-    return bytes((first | opcode,)) + length + mask + bytes(byte ^ mask[n % 4] for n, byte in enumerate(payload))
-
-
-def request(protocol="ZWS2.0", **changes):
-    headers = {
-        "Host": "localhost",
-        "Upgrade": "websocket",
-        "Connection": "Upgrade",
-        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Protocol": protocol,
-        "Sec-WebSocket-Version": "13",
-    } | {name.replace("_", "-"): value for name, value in changes.items()}
-    return ("GET / HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in headers.items() if v) + "\r\n").encode()
+def frame(opcode, payload, fin=True):
+    """As a browser sends it."""
+    return zmtp.ws_frame(opcode, payload, fin, mask=os.urandom(4))
 
 
 class Raw(Peer):
     """A WebSocket client from raw bytes."""
 
-    @classmethod
-    def connect(cls, endpoint):
-        host, port = endpoint.removeprefix("ws://").split("/")[0].rsplit(":", 1)
-        return cls(socket.create_connection((host, int(port)), wire.TIMEOUT_S))
-
     def open(self, protocol="ZWS2.0"):
-        self.write(request(protocol))
-        head = self.read_head()
+        self.write(ws_request(protocol, **KEY))
+        head = zmtp.ws_read_head(self.stream)
         assert head.startswith(b"HTTP/1.1 101 ") and b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head, head
         return self
-
-    def read_head(self):
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            head += self.read(1)
-        return head
 
     def recv_frame(self):
         first, length = self.read(2)
@@ -126,10 +61,30 @@ def greet(endpoint, routing_id=b""):
     return peer
 
 
-def heartbeats(library, other):
+def exchange_cases():
+    for (name, other), exchange in itertools.product(OTHERS.items(), exchanges.EXCHANGES):
+        ways = itertools.product((True, False), repeat=2) if name == "libzmq" else [(True, True)]
+        for ours_first, ours_binds in ways:
+            names = [zmq.SocketType(kind).name for kind in exchange[:2]]
+            names[0 if ours_first else 1] += " (ours)"
+            binds = "ours" if ours_binds else "theirs"
+            title = f"ws with {name}: {' to '.join(names)}, {binds} binds: {exchange[2].__name__}"
+            yield pytest.param(other, exchange, ours_first, ours_binds, id=title)
+
+
+@pytest.mark.parametrize(("other", "exchange", "ours_first", "ours_binds"), list(exchange_cases()), indirect=["other"])
+def test_exchange(ours, other, exchange, ours_first, ours_binds):
+    exchanges.run(exchange, ours, other, ours_first, ours_binds, ANY)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [pytest.param(other, id=f"ws with {name}: heartbeats of both") for name, other in OTHERS.items()],
+    indirect=True,
+)
+def test_connection_stays(ours, other):
     for settings in itertools.product((True, False), repeat=2):
-        sides = Ours(library), Ours(other)
-        a, b = (side.socket(zmq.PAIR) for side in sides)
+        a, b = ours.socket(zmq.PAIR), other.socket(zmq.PAIR)
         for peer, wanted in zip((a, b), settings):
             if wanted:
                 peer.set(zmq.HEARTBEAT_IVL, 20)
@@ -141,76 +96,52 @@ def heartbeats(library, other):
         assert not monitor.readable(200)
         b.send(b"still", b"there")
         assert a.recv() == [b"still", b"there"]
-        for thing in (a, b, monitor):
-            thing.close()
-        for side in sides:
-            side.term()
 
 
-def plain(server, client, password=b"secret"):
-    server.set(zmq.PLAIN_SERVER, 1)
-    client.set(zmq.PLAIN_USERNAME, b"me")
-    client.set(zmq.PLAIN_PASSWORD, password)
+def secured_cases():
+    for (name, other), mechanism, ours_serves in itertools.product(OTHERS.items(), (plain, curve), (True, False)):
+        title = f"ws with {name}: {mechanism.__name__}, {'ours' if ours_serves else 'theirs'} serves"
+        yield pytest.param(other, mechanism, ours_serves, id=title)
 
 
-def curve(server, client, password=b"secret"):
-    public, secret = zmq.curve_keypair()
-    client_public, client_secret = zmq.curve_keypair()
-    server.set(zmq.CURVE_SERVER, 1)
-    server.set(zmq.CURVE_SECRETKEY, secret)
-    client.set(zmq.CURVE_SERVERKEY, public if password == b"secret" else client_public)
-    client.set(zmq.CURVE_PUBLICKEY, client_public)
-    client.set(zmq.CURVE_SECRETKEY, client_secret)
-
-
-def secured(library, other, mechanism, ours_serves):
+@pytest.mark.parametrize(("other", "mechanism", "ours_serves"), list(secured_cases()), indirect=["other"])
+def test_mechanism(ours, other, mechanism, ours_serves):
     """Both ways, subscriptions and PINGs too; then with credentials that are no good."""
-    sides = Ours(library), Ours(other or library)
-    serving, asking = sides if ours_serves else sides[::-1]
-    handler = serving.socket(zmq.REP)
-    handler.set(zmq.RCVTIMEO, -1)
-    handler.bind("inproc://zeromq.zap.01")
-
-    def judge():
-        while True:
-            version, number, _domain, _address, _id, name, *credentials = handler.recv()
-            good = name == b"CURVE" or credentials == [b"me", b"secret"]
-            handler.send(version, number, b"200" if good else b"400", b"", b"", b"")
-
-    threading.Thread(target=judge, daemon=True).start()
-    for kinds in ((zmq.PAIR, zmq.PAIR), (zmq.XPUB, zmq.SUB), (zmq.SUB, zmq.XPUB)):
-        server, client = serving.socket(kinds[0]), asking.socket(kinds[1])
+    serving, asking = (ours, other) if ours_serves else (other, ours)
+    with handler(serving):
+        for kinds in ((zmq.PAIR, zmq.PAIR), (zmq.XPUB, zmq.SUB), (zmq.SUB, zmq.XPUB)):
+            server, client = serving.socket(kinds[0]), asking.socket(kinds[1])
+            mechanism(server, client)
+            for peer in (server, client):
+                peer.set(zmq.HEARTBEAT_IVL, 20)
+                peer.set(zmq.HEARTBEAT_TIMEOUT, 3000)
+            client.connect(server.bind(ANY))
+            if kinds[0] == kinds[1]:
+                for size in (0, 1, 255, 70_000):
+                    client.send(b"a", bytes(size))
+                    assert server.recv() == [b"a", bytes(size)]
+                    server.send(bytes(size), b"b")
+                    assert client.recv() == [bytes(size), b"b"]
+            else:
+                xpub, sub = (server, client) if kinds[0] == zmq.XPUB else (client, server)
+                sub.set(zmq.SUBSCRIBE, b"topic")
+                while not xpub.readable(0):
+                    sub.readable(20)  # a bound socket subscribes when its owner lets it hear of the peer
+                assert xpub.recv() == [b"\x01topic"]
+                xpub.send(b"other")
+                xpub.send(b"topic", b"yes")
+                assert sub.recv() == [b"topic", b"yes"]
+            server.close()
+            client.close()
+        server, client = serving.socket(zmq.PULL), asking.socket(zmq.PUSH)
         mechanism(server, client)
-        for peer in (server, client):
-            peer.set(zmq.HEARTBEAT_IVL, 20)
-            peer.set(zmq.HEARTBEAT_TIMEOUT, 3000)
+        (wrong_password if mechanism is plain else wrong_server_key)(client)
         client.connect(server.bind(ANY))
-        if kinds[0] == kinds[1]:
-            for size in (0, 1, 255, 70_000):
-                client.send(b"a", bytes(size))
-                assert server.recv() == [b"a", bytes(size)]
-                server.send(bytes(size), b"b")
-                assert client.recv() == [bytes(size), b"b"]
-        else:
-            xpub, sub = (server, client) if kinds[0] == zmq.XPUB else (client, server)
-            sub.set(zmq.SUBSCRIBE, b"topic")
-            while not xpub.readable(0):
-                sub.readable(20)  # a bound socket subscribes when its owner lets it hear of the peer
-            assert xpub.recv() == [b"\x01topic"]
-            xpub.send(b"other")
-            xpub.send(b"topic", b"yes")
-            assert sub.recv() == [b"topic", b"yes"]
-        server.close()
-        client.close()
-    server, client = serving.socket(zmq.PULL), asking.socket(zmq.PUSH)
-    mechanism(server, client, b"guess")
-    client.connect(server.bind(ANY))
-    sneak(client)
-    assert not server.readable(300)
+        sneak(client)
+        assert not server.readable(300)
 
 
-def names_of_endpoints(library):
-    ours = Ours(library)
+def test_ws_names_of_endpoints(ours):
     for text, start, path in (
         ("ws://127.0.0.1:*", "ws://127.0.0.1:", "/"),
         ("ws://*:*/a/b?c=d", "ws://0.0.0.0:", "/a/b?c=d"),
@@ -228,21 +159,16 @@ def names_of_endpoints(library):
             assert pull.lib[call](pull.handle, text.encode()) == -1, text
             assert ours.lib.zmq_errno() == 22, text
             pull.close()
-    ours.term()
 
 
-def not_for_streams(library):
-    ours = Ours(library)
+def test_ws_is_not_for_streams(ours):
     stream = ours.socket(zmq.STREAM)
     for call in ("zmq_bind", "zmq_connect"):
         assert stream.lib[call](stream.handle, b"ws://127.0.0.1:5555") == -1
         assert ours.lib.zmq_errno() == 156384712 + 52  # ENOCOMPATPROTO
-    stream.close()
-    ours.term()
 
 
-def restart(library):
-    ours = Ours(library)
+def test_ws_reconnects_after_a_restart(ours):
     push, pull = ours.socket(zmq.PUSH), ours.socket(zmq.PULL)
     push.set(zmq.RECONNECT_IVL, 10)
     endpoint = pull.bind(own_tcp().replace("tcp", "ws"))
@@ -257,13 +183,9 @@ def restart(library):
         push.send(b"last")
         if pull.readable(20):
             received.update(pull.recv())
-    push.close()
-    pull.close()
-    ours.term()
 
 
-def browser_client(library):
-    ours = Ours(library)
+def test_ws_with_a_browser_like_client(ours):
     router = ours.socket(zmq.ROUTER)
     endpoint = router.bind(ANY)
     with websockets.sync.client.connect(endpoint, subprotocols=["ZWS2.0"], max_size=None) as client:
@@ -293,11 +215,9 @@ def browser_client(library):
             client.recv()
             raise AssertionError("something came")
         assert client.close_code == 1000
-    ours.term()
 
 
-def browser_subscriber(library):
-    ours = Ours(library)
+def test_ws_with_a_browser_like_subscriber(ours):
     xpub = ours.socket(zmq.XPUB)
     endpoint = xpub.bind(ANY)
     with websockets.sync.client.connect(endpoint, subprotocols=["ZWS2.0/NULL", "ZWS2.0"]) as client:
@@ -310,11 +230,9 @@ def browser_subscriber(library):
         assert [client.recv(), client.recv()] == [b"\x01topic", b"\0yes"]
         client.send(b"\0\0topic")
         assert xpub.recv() == [b"\0topic"]
-    xpub.close()
-    ours.term()
 
 
-def browser_server(library):
+def test_ws_with_a_browser_like_server(ours):
     def attend(connection):
         with contextlib.suppress(websockets.ConnectionClosed):
             if connection.subprotocol == "ZWS2.0":
@@ -329,7 +247,6 @@ def browser_server(library):
     for protocol in ("ZWS2.0", "ZWS2.0/NULL"):
         with websockets.sync.server.serve(attend, "127.0.0.1", 0, subprotocols=[protocol], max_size=None) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            ours = Ours(library)
             dealer = ours.socket(zmq.DEALER)
             dealer.set(zmq.ROUTING_ID, b"me")
             dealer.connect("ws://localhost:%d" % server.socket.getsockname()[1])
@@ -338,27 +255,25 @@ def browser_server(library):
                 dealer.send(b"a", body)
                 assert dealer.recv() == [b"a", body]
             dealer.close()
-            ours.term()
             server.shutdown()
 
 
-def pieces(library, piece):
-    ours = Ours(library)
+@pytest.mark.parametrize("piece", [pytest.param(piece, id=f"ws: a client in pieces of {piece}") for piece in (1, 7, 1000)])
+def test_opening_and_messages(ours, piece):
     pull = ours.socket(zmq.PULL)
     peer = Raw.connect(pull.bind(ANY))
     peer.stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    data = request() + frame(BINARY, b"\0") + frame(BINARY, b"\x01one") + frame(BINARY, b"\0two" * 100)
+    data = ws_request() + frame(BINARY, b"\0") + frame(BINARY, b"\x01one") + frame(BINARY, b"\0two" * 100)
     for start in range(0, len(data), piece):
         peer.write(data[start : start + piece])
     assert pull.recv() == [b"one", (b"\0two" * 100)[1:]]
 
 
-def fragments(library):
-    ours = Ours(library)
+def test_ws_fragments_pings_and_goodbye(ours):
     pull = ours.socket(zmq.PULL)
     endpoint = pull.bind(ANY)
     peer = greet(endpoint)
-    peer.write(frame(BINARY, b"\0in ", 0) + frame(PING, b"!") + frame(0, b"three ", 0) + frame(0, b"pieces"))
+    peer.write(frame(BINARY, b"\0in ", fin=False) + frame(PING, b"!") + frame(0, b"three ", fin=False) + frame(0, b"pieces"))
     assert pull.recv() == [b"in three pieces"]
     assert peer.recv_frame() == (0x80 | PONG, b"!")
     peer.write(frame(BINARY, b"\0last") + frame(CLOSE, b"\x03\xe9going away"))
@@ -378,7 +293,7 @@ def fragments(library):
 def serve_once(listener, data=None):
     """Accepts a client's opening; answers it, or else with `data`."""
     peer = Raw(listener.accept()[0])
-    head = peer.read_head()
+    head = zmtp.ws_read_head(peer.stream)
     if data is not None:
         peer.write(data)
         peer.close()
@@ -392,8 +307,7 @@ def serve_once(listener, data=None):
     return peer
 
 
-def unavailable(library):
-    ours = Ours(library)
+def test_ws_connects_after_503(ours):
     push = ours.socket(zmq.PUSH)
     push.set(zmq.RECONNECT_IVL, 10)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -416,8 +330,7 @@ def unavailable(library):
     assert bytes(byte ^ mask[n % 4] for n, byte in enumerate(peer.read(8))) == b"\0at last"
 
 
-def told_to_go(library):
-    ours = Ours(library)
+def test_ws_reconnects_after_a_close_frame(ours):
     push = ours.socket(zmq.PUSH)
     push.set(zmq.RECONNECT_IVL, 10)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -432,17 +345,17 @@ def told_to_go(library):
 
 BAD_OPENINGS = {
     "another protocol": b"EHLO localhost\r\n\r\n",
-    "ZMTP": wire.Zmtp3.greeting(None, 1) + b"\r\n\r\n",
+    "ZMTP": zmtp.greeting() + b"\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n",
-    "POST": request().replace(b"GET", b"POST"),
-    "no upgrade": request(Upgrade=""),
-    "an old version": request(Sec_WebSocket_Version="8"),
-    "a short key": request(Sec_WebSocket_Key="c2hvcnQ="),
-    "no protocol": request(""),
-    "an unknown protocol": request("chat"),
-    "another mechanism": request("ZWS2.0/CURVE"),
+    "POST": ws_request().replace(b"GET", b"POST"),
+    "no upgrade": ws_request(Upgrade=""),
+    "an old version": ws_request(Sec_WebSocket_Version="8"),
+    "a short key": ws_request(Sec_WebSocket_Key="c2hvcnQ="),
+    "no protocol": ws_request(""),
+    "an unknown protocol": ws_request("chat"),
+    "another mechanism": ws_request("ZWS2.0/CURVE"),
     "a huge head": b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000,
-    "a thousand headers": request(**{f"X{n}": "y" for n in range(1000)}),
+    "a thousand headers": ws_request(**{f"X{n}": "y" for n in range(1000)}),
 }
 
 TERABYTE = struct.pack(">BBQ", 0x82, 0xFF, 1 << 40) + bytes(4)
@@ -459,34 +372,14 @@ BAD_FRAMES = {
 }
 
 
-@contextlib.contextmanager
-def witnessed(library, **options):
+def witnessed(ours, **options):
     """Our PULL with a monitor, and a PUSH whose messages must keep coming through."""
-    ours = Ours(library)
-    pull, push = ours.socket(zmq.PULL), ours.socket(zmq.PUSH)
-    for option, value in options.items():
-        pull.set(getattr(zmq, option), value)
-    monitor = pull.monitor()
-    endpoint = pull.bind(ANY)
-    push.connect(endpoint)
-
-    def witness():
-        push.send(b"witness", b"part")
-        assert (got := pull.recv()) == [b"witness", b"part"], got
-
-    witness()
-    wait_for_event(monitor, zmq.EVENT_HANDSHAKE_SUCCEEDED)
-    before = peak_memory()
-    yield pull, endpoint, monitor, witness
-    witness()
-    assert peak_memory() - before < BOUND, f"grew from {before} to {peak_memory()} bytes"
-    for thing in (monitor, pull, push):
-        thing.close()
-    ours.term()
+    return pull_with_witness(ours, ours, ANY, [(getattr(zmq, option), value) for option, value in options.items()])
 
 
-def bad_opening(library, data):
-    with witnessed(library) as (_, endpoint, monitor, witness):
+@pytest.mark.parametrize("data", [pytest.param(data, id=f"ws: bad opening: {name}") for name, data in BAD_OPENINGS.items()])
+def test_bad_opening_ends_the_connection(ours, data):
+    with witnessed(ours) as (_, endpoint, monitor, witness):
         peer = Raw.connect(endpoint)
         with contextlib.suppress(OSError):
             peer.write(data)
@@ -495,8 +388,9 @@ def bad_opening(library, data):
         witness()
 
 
-def bad_frames(library, data):
-    with witnessed(library) as (pull, endpoint, monitor, witness):
+@pytest.mark.parametrize("data", [pytest.param(data, id=f"ws: bad traffic: {name}") for name, data in BAD_FRAMES.items()])
+def test_bad_traffic_ends_the_connection(ours, data):
+    with witnessed(ours) as (pull, endpoint, monitor, witness):
         peer = greet(endpoint)
         peer.write(frame(BINARY, b"\0good"))
         assert pull.recv() == [b"good"]
@@ -511,9 +405,9 @@ def bad_frames(library, data):
         assert peer.closed_by_peer()
 
 
-def slow_opening(library):
-    with witnessed(library, HANDSHAKE_IVL=200) as (_, endpoint, monitor, witness):
-        for data in (b"", b"GET / HTTP/1.1\r\n", request(), request() + frame(BINARY, b"\0")[:4]):
+def test_ws_slow_opening_and_handshake_ivl(ours):
+    with witnessed(ours, HANDSHAKE_IVL=200) as (_, endpoint, monitor, witness):
+        for data in (b"", b"GET / HTTP/1.1\r\n", ws_request(), ws_request() + frame(BINARY, b"\0")[:4]):
             peer = Raw.connect(endpoint)
             peer.write(data)
             wait_for_event(monitor, *ENDED)
@@ -521,20 +415,20 @@ def slow_opening(library):
             witness()
 
 
-def too_large(library):
-    with witnessed(library, MAXMSGSIZE=1000) as (pull, endpoint, monitor, witness):
+def test_ws_maxmsgsize(ours):
+    with witnessed(ours, MAXMSGSIZE=1000) as (pull, endpoint, monitor, witness):
         for data in (
             frame(BINARY, b"\0" + bytes(1001)),
-            frame(BINARY, b"\0" + bytes(900), 0) + frame(0, bytes(101), 0),
+            frame(BINARY, b"\0" + bytes(900), fin=False) + frame(0, bytes(101), fin=False),
             TERABYTE + bytes(10_000),
         ):
             peer = greet(endpoint)
-            peer.write(frame(BINARY, b"\0" + bytes(1000)) + frame(BINARY, b"\0" + bytes(500), 0) + frame(0, bytes(500)))
+            peer.write(frame(BINARY, b"\0" + bytes(1000)) + frame(BINARY, b"\0" + bytes(500), fin=False) + frame(0, bytes(500)))
             assert [pull.recv(), pull.recv()] == [[bytes(1000)]] * 2
             peer.write(data)
             wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
             assert peer.closed_by_peer()
-    with witnessed(library) as (pull, endpoint, monitor, witness):
+    with witnessed(ours) as (pull, endpoint, monitor, witness):
         for head in (TERABYTE, bytes((2,)) + TERABYTE[1:]):
             peer = greet(endpoint)
             peer.write(head + bytes(100_000))
@@ -543,8 +437,8 @@ def too_large(library):
             wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
 
 
-def flood(library):
-    with witnessed(library) as (_, endpoint, _monitor, witness):
+def test_ws_flood_of_pings(ours):
+    with witnessed(ours) as (_, endpoint, _monitor, witness):
         peer = greet(endpoint)
         pings = frame(PING, b"x" * 125) * 1000
         peer.stream.settimeout(0.2)
