@@ -7,6 +7,10 @@ version=v2.15.3
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 folder=$target/beyond/nats-server-$version
+mkdir -p "$target/beyond"
+# Several suites may ask at once.
+exec 9>"$target/beyond/.lock"
+flock 9
 if [[ ! -x $folder/nats-server ]]; then
     PATH=$PATH:/usr/local/go/bin
     "$root/scripts/need.sh" --also go:golang-go >&2

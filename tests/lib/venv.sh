@@ -21,5 +21,5 @@ run_pytest() {
     local suite=$1 again=$2
     shift 2
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/tests/lib/python "$venv/bin/python" -m pytest -p suite -p no:cacheprovider \
-        --suite "$suite" --again "$again" --timeout "${TEST_TIMEOUT:-300}" --tb short -v "$@"
+        --suite "$suite" --again "$again" --timeout "${TEST_TIMEOUT:-300}" --tb short -rN -v "$@"
 }
