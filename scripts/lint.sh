@@ -44,7 +44,7 @@ if [[ ${1:-slow} == slow ]]; then
             "$cargo" clippy --profile simulation -p tautline-sim -- -D warnings
     fi
     step documentation env RUSTDOCFLAGS='-D warnings' "$cargo" doc --workspace --exclude tautline-fuzz-abi --all-features --no-deps --document-private-items
-    step dependencies scripts/deny.sh
+    step dependencies env CARGO_TARGET_DIR="$target" scripts/deny.sh
 fi
 echo "lint: $passed passed, $failed failed, 0 skipped"
 [[ $failed -eq 0 ]]
