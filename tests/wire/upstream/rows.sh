@@ -54,7 +54,6 @@ row() {
         why=$(grep -aE ':FAIL|Assertion|panicked|symbol lookup|terminate called|skipping' "$log" | tail -1 || true)
         [[ -n $why ]] || why=$(grep -av '^-*$' "$log" | tail -1 || true)
         [[ $code -gt 128 && $status == fail ]] && why="signal $((code - 128)); $why"
-        [[ -n $why || $name != *_fuzzer ]] || why='no fuzzing corpus'
         why=$(sed -E 's#/[^ ]*/(tests|src)/##g; s/\t/ /g' <<<"$why" | cut -c1-160)
     fi
     printf '%s\t%s\t%s\t%s\n' "$name" "$status" "$seconds" "$why" >"$WORK/${name/\//.}.row"
@@ -106,7 +105,9 @@ run_all() {
     sort "$WORK"/*.row >"$WORK/results.tsv"
     [[ -z $results ]] || cp "$WORK/results.tsv" "$results"
     rm -rf "$logs" && mkdir -p "$logs" && cp "$WORK"/*.log "$logs/"
-    awk -F'\t' '{printf "%-8s %6.1f s  %-36s %s\n", $2, $3, $1, $4}' "$WORK/results.tsv"
+    awk -F'\t' '
+        $2 == "skip" { printf "skipped %s: %s\n", $1, $4; next }
+        { printf "%-8s %6.1f s  %-36s %s\n", $2, $3, $1, $4 }' "$WORK/results.tsv"
 
     # The verdict: known failures do not count as failed, but are named.
     awk -F'\t' -v results="$WORK/results.tsv" '
