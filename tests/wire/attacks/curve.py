@@ -97,4 +97,4 @@ class Client:
         """As far as a stranger comes: the server has asked its ZAP handler."""
         stream.sendall(zmtp.greeting(b"CURVE") + self.hello())
         zmtp.read_exactly(stream, 64)
-        stream.sendall(self.initiate(zmtp.read_frame(stream), socket_type))
+        stream.sendall(self.initiate(zmtp.read_frame(stream)[1], socket_type))

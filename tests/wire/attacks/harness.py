@@ -7,6 +7,7 @@ are answered. As a benchmark it goes on until it is stopped.
 """
 
 import ctypes
+import importlib
 import mmap
 import os
 import pathlib
@@ -17,7 +18,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 
 import zmtp
 
@@ -30,8 +30,6 @@ VOLUME = 96 * MIB
 # A victim that has taken nothing for so long is taken not to read. If it only was slow, the attack
 # is a little weaker.
 STALL_S = 0.4
-# Against hangs only.
-WATCHDOG_S = 120
 
 
 def most_buffered():
@@ -45,6 +43,13 @@ def most_buffered():
 
 BUFFERED = most_buffered()
 CASES = []
+
+
+def load():
+    """Registers the attacks of the folder `cases`, and returns all."""
+    for file in sorted(pathlib.Path(__file__).parent.glob("cases/*.py")):
+        importlib.import_module(f"cases.{file.stem}")
+    return CASES
 
 
 class Cores:
@@ -136,7 +141,7 @@ class Attack:
     def accept(self):
         """The next stream of a victim that connects."""
         stream = self.listener.accept()[0]
-        stream.settimeout(zmtp.MINUTE_S)
+        stream.settimeout(zmtp.TIMEOUT_S)
         self.kept.append(stream)
         self.count(connections=1)
         return stream
@@ -150,7 +155,7 @@ class Attack:
 
     def ended(self, stream):
         """Waits for the other end to close a stream; what comes before is thrown away."""
-        stream.settimeout(WATCHDOG_S)
+        stream.settimeout(None)
         try:
             while stream.recv(1 << 16):
                 pass
@@ -231,10 +236,15 @@ class Attacker:
             os._exit(1)
         os.close(finish)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
     def wait(self):
         """Until the attack is done: False if it failed."""
-        ready = select.select([self.finished], [], [], WATCHDOG_S)[0]
-        return bool(ready) and os.read(self.finished, 1) == b"."
+        return os.read(self.finished, 1) == b"."
 
     def counts(self):
         """Bytes swallowed and connections made."""
@@ -275,30 +285,26 @@ class Program:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            raise Ended(self.process.wait(WATCHDOG_S))
+            raise Ended(self.process.wait())
         return line.strip()
 
     def tell(self, line):
         try:
             self.process.stdin.write(line + "\n")
         except BrokenPipeError:
-            raise Ended(self.process.wait(WATCHDOG_S)) from None
+            raise Ended(self.process.wait()) from None
 
     def ask(self, line):
         self.tell(line)
         return self.read()
 
     def end(self):
-        """Closes it in good order and returns the exit code: None if it hangs."""
+        """Closes it in good order and returns the exit code."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:
             pass
-        try:
-            return self.process.wait(WATCHDOG_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return None
+        return self.process.wait()
 
     def kill(self):
         self.process.kill()
@@ -343,7 +349,7 @@ class Ended(Exception):
 
 
 class Unsupported(Exception):
-    """The library has no such transport, or the system not what the attacker needs."""
+    """The case cannot be tried here, for the reason that is given."""
 
 
 class Answers:
@@ -368,7 +374,7 @@ class Stage:
     def __init__(self, case, library, program, folder):
         self.listener, self.client, self.folder = None, None, folder
         if not case.needs():
-            raise Unsupported
+            raise Unsupported("the attacker's library is missing: OpenSSL for TLS, libsodium for CURVE")
         words = [f"{key}={value}" for key, value in {"mode": "idle", **case.settings}.items() if key != "bind"]
         words += case.options
         if case.serves is None:
@@ -386,7 +392,7 @@ class Stage:
         self.victim = Program(library, program, words, case.limits, policy)
         if self.victim.ready[0] == "unsupported":
             self.victim.end()
-            raise Unsupported
+            raise Unsupported(f"the library has no transport for {words[-1]}")
         self.endpoint, service = self.victim.ready[1:]
         CORES.place(self.victim.pid, attacked=True)
         if case.answers:
@@ -411,7 +417,3 @@ class Stage:
             program.kill()
         if self.listener:
             self.listener.close()
-
-
-def monotonic():
-    return time.monotonic()

@@ -1,101 +1,15 @@
-"""Runs the attacks: suite.py PROGRAM FOLDER LIBRARY=NAME... [--table] [WORD...]; see run.sh."""
+"""The table of attacks beside other libraries: table.py PROGRAM FOLDER SECONDS NAME:LIBRARY... -- [WORD...]; see run.sh."""
 
-import importlib.util
 import itertools
 import json
 import pathlib
 import signal
 import sys
+import time
 
-import harness
-from harness import ALLOWANCE, CASES, MIB, Answers, Ended, Stage, Unanswered, Unsupported
+from harness import MIB, Answers, Ended, Stage, Unanswered, Unsupported, load
 
-HERE = pathlib.Path(__file__).parent
-ASKED = 20
 ROUNDS = 4
-# What a good client, its newcomer and their shared memory may hold at the moment.
-OWN_DESCRIPTORS = 16
-
-
-def load():
-    """The cases of every folder beside this file."""
-    for number, file in enumerate(sorted(HERE.glob("*/*.py"))):
-        spec = importlib.util.spec_from_file_location(f"attack_{number}", file)
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-
-
-def mib(size):
-    return f"{size / MIB:.1f}"
-
-
-# As a test.
-
-
-def test(case, library, program, folder):
-    """What was wrong, and a line on what was seen."""
-    stage = Stage(case, library, program, folder)
-    attacker, wrong, seen = None, [], []
-    try:
-        victim = stage.victim
-        if stage.client:
-            Answers(stage.client.ask(f"ask {ASKED}"))
-        victim.reset_peak()
-        before, descriptors = victim.resident(), victim.descriptors()
-        attacker = stage.attacker(case, limited=True)
-        if not attacker.wait():
-            wrong.append("the attack itself failed, or did not end")
-        if case.settings.get("mode") == "send":
-            victim.ask("held")
-        if case.then:
-            seen.append(victim.ask(case.then) + " us")
-        if stage.client:
-            answers = Answers(stage.client.ask(f"ask {ASKED}"))
-            seen.append(f"answers in {answers.median_ms:.2f} to {answers.worst_ms:.1f} ms, a newcomer's in {answers.newcomer_ms:.1f}")
-        swallowed, connections = attacker.counts()
-        grown, more = victim.peak() - before, victim.descriptors() - descriptors
-        seen.append(f"{mib(swallowed)} MiB over {connections} connections: {mib(grown)} MiB, {more} descriptors")
-        for what, value, most in (
-            ("bytes of memory", grown, ALLOWANCE + case.memory),
-            ("descriptors", more, case.descriptors and case.descriptors + OWN_DESCRIPTORS),
-            ("bytes swallowed", swallowed, case.swallowed),
-        ):
-            if most is not None and value > most:
-                wrong.append(f"{value} {what}, at most {most} allowed")
-        attacker.end()
-        attacker = None
-        codes = stage.close()
-        if any(codes):
-            wrong.append(f"exit codes {codes}")
-    except (Ended, Unanswered, OSError) as error:
-        wrong.append(str(error) or type(error).__name__)
-        stage.kill()
-    finally:
-        if attacker:
-            attacker.end()
-    return wrong, "; ".join(seen)
-
-
-def run_tests(cases, library, program, folder):
-    passed = failed = skipped = 0
-    for case in cases:
-        try:
-            wrong, seen = test(case, library, program, folder)
-        except Unsupported:
-            skipped += 1
-            print(f"skipped {case.name}: the library, or this system, does not have what it takes", flush=True)
-            continue
-        if wrong:
-            failed += 1
-            print(f"FAILED {case.name}: {'; '.join(wrong)}", flush=True)
-            print(f"    {seen}\nagain: tests/wire/attacks/run.sh '{case.name}'", flush=True)
-        else:
-            passed += 1
-            print(f"ok {case.name}: {seen}", flush=True)
-    print(f"attacks by sockets: {passed} passed, {failed} failed, {skipped} skipped")
-    return failed == 0
-
-
-# As a benchmark.
 
 
 class Rate:
@@ -138,11 +52,11 @@ def measure(case, library, program, folder, seconds):
             at = 0 if rate is under else 1
             attackers[at].signal(signal.SIGCONT)
             attackers[1 - at].signal(signal.SIGSTOP)
-            used_before, began = stage.victim.processor_time(), harness.monotonic()
+            used_before, began = stage.victim.processor_time(), time.monotonic()
             rate.add(Answers(stage.client.ask(f"measure {seconds / ROUNDS}")))
             if rate is under:
                 used += stage.victim.processor_time() - used_before
-                took += harness.monotonic() - began
+                took += time.monotonic() - began
         then = stage.victim.ask(case.then).split() if case.then else None
         swallowed, connections = attackers[0].counts()
         return {
@@ -168,7 +82,7 @@ def measure(case, library, program, folder, seconds):
 COLUMNS = {
     "swallowed, MiB": lambda m: f"{m['swallowed'] / MIB:.0f}",
     "connections": lambda m: f"{m['connections']}",
-    "memory, MiB": lambda m: mib(m["memory"]),
+    "memory, MiB": lambda m: f"{m['memory'] / MIB:.1f}",
     "cores": lambda m: f"{m['cores']:.2f}",
     "rate, % of quiet": lambda m: f"{100 * m['of quiet']:.0f}",
     "% of elsewhere": lambda m: f"{100 * m['of elsewhere']:.0f}",
@@ -226,23 +140,9 @@ def table(cases, libraries, program, folder, seconds):
     (folder / "table.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
-def main(words):
-    program, folder = words.pop(0), pathlib.Path(words.pop(0))
-    libraries, seconds, wanted = [], None, []
-    for word in words:
-        if word.startswith("--library="):
-            libraries.append(word.removeprefix("--library=").split(":", 1))
-        elif word.startswith("--table="):
-            seconds = float(word.removeprefix("--table="))
-        else:
-            wanted.append(word)
-    load()
-    cases = [case for case in CASES if not wanted or any(word in case.name for word in wanted)]
-    if seconds is None:
-        return run_tests(cases, libraries[0][1], program, folder)
-    table([case for case in cases if case.answers], libraries, program, folder, seconds)
-    return True
-
-
 if __name__ == "__main__":
-    sys.exit(not main(sys.argv[1:]))
+    end = sys.argv.index("--")
+    program, folder, seconds, *libraries = sys.argv[1:end]
+    words = sys.argv[end + 1 :]
+    cases = [case for case in load() if case.answers and (not words or any(word in case.name for word in words))]
+    table(cases, [library.split(":", 1) for library in libraries], program, pathlib.Path(folder), float(seconds))

@@ -9,6 +9,7 @@ import struct
 
 import zmtp
 from harness import MIB, case
+from ring import Ring
 
 KIB = 1 << 10
 LITTLE = 4096
@@ -252,7 +253,7 @@ def different_names(attack):
 
 @case("bells and nothing else, ipc", type="PULL", bind="ipc://FOLDER/bells")
 def bells(attack):
-    ring = zmtp.Ring()
+    ring = Ring()
     stream = attack.connect()
     try:
         ring.offer(stream, zmtp.greeting())

@@ -56,7 +56,7 @@ def cookies(attack):
         for stream in (first, second):
             stream.sendall(zmtp.greeting(b"CURVE") + client.hello())
             zmtp.read_exactly(stream, 64)
-        taken = client.initiate(zmtp.read_frame(first), "DEALER")
+        taken = client.initiate(zmtp.read_frame(first)[1], "DEALER")
         zmtp.read_frame(second)
         second.sendall(taken)
         attack.ended(second)

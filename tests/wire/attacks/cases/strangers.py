@@ -9,6 +9,7 @@ import time
 
 import zmtp
 from harness import BUFFERED, MIB, STALL_S, VOLUME, case
+from ring import Ring
 
 KIB = 1 << 10
 # Fewer than what is taken for a flood, and room for them in the system.
@@ -143,7 +144,7 @@ def refused_over_ws(attack):
     for _ in attack.rounds():
         streams = [attack.connect() for _ in range(PEERS)]
         for stream in streams:
-            zmtp.ws_open(stream, attack.endpoint, b"PLAIN")
+            zmtp.ws_open(stream, attack.endpoint, "PLAIN")
             stream.sendall(zmtp.ws_command(zmtp.hello_plain()[2:]))
         attack.flood(streams, zmtp.ws_message(JUNK), GOING_ON)
 
@@ -162,7 +163,7 @@ def closed_over_ws(attack):
 def refused_with_a_ring(attack):
     """Once refused it only moves the end of its ring, and counts what is taken from it."""
     for _ in attack.rounds():
-        ring = zmtp.Ring()
+        ring = Ring()
         stream = attack.connect()
         try:
             ring.offer(stream, zmtp.greeting(b"PLAIN"))
