@@ -1,4 +1,4 @@
-// go-zeromq/zmq4 as a peer: carries out the commands of ../../peers.py, one a line, and answers each with a line.
+// go-zeromq/zmq4 as a peer: carries out the commands of ../../peer.py, one a line, and answers each with a line.
 package main
 
 import (

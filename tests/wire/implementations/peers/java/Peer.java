@@ -1,4 +1,4 @@
-// JeroMQ as a peer: carries out the commands of ../../peers.py, one a line, and answers each with a line.
+// JeroMQ as a peer: carries out the commands of ../../peer.py, one a line, and answers each with a line.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;

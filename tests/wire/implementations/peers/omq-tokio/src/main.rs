@@ -1,4 +1,4 @@
-//! omq-tokio as a peer: carries out the commands of ../../../peers.py, one a line, and answers each with a line.
+//! omq-tokio as a peer: carries out the commands of ../../../peer.py, one a line, and answers each with a line.
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufRead, Write};
