@@ -146,6 +146,8 @@ pytest_counts() {
     local p f e s
     p=$(number passed) f=$(number failed) e=$(number error) s=$(number skipped)
     count "${p:-0}" $((${f:-0} + ${e:-0})) "${s:-0}"
+    # A line for each test that it skipped.
+    sed -nE 's/^SKIPPED \[([0-9]+)\] /\1 /p' "$1" | awk '{ n = $1; sub(/^[0-9]+ /, ""); while (n-- > 0) print "skipped " $0 }'
 }
 
 finish() {

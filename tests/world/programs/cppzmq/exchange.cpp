@@ -105,6 +105,7 @@ static void a_pipeline_of_threads(zmq::context_t &context)
     auto sink = bound(context, zmq::socket_type::pull);
     const string from = source.get(zmq::sockopt::last_endpoint), to = sink.get(zmq::sockopt::last_endpoint);
     std::vector<std::thread> workers;
+    std::atomic<size_t> ended{0};
     for (int n = 0; n < 4; n++)
         workers.emplace_back([&] {
             zmq::socket_t in(context, zmq::socket_type::pull), out(context, zmq::socket_type::push);
@@ -113,9 +114,10 @@ static void a_pipeline_of_threads(zmq::context_t &context)
             for (;;) {
                 zmq::message_t message;
                 if (!in.recv(message) || message.size() == 0)
-                    return;
+                    break;
                 out.send(message, zmq::send_flags::none);
             }
+            ended++;
         });
     std::set<int> missing;
     for (int i = 0; i < 20000; i++)
@@ -127,8 +129,10 @@ static void a_pipeline_of_threads(zmq::context_t &context)
     while (!missing.empty())
         REQUIRE(missing.erase(std::stoi(text(sink))) == 1);
     feeder.join();
-    for (size_t n = 0; n < workers.size(); n++)
-        source.send(zmq::message_t(), zmq::send_flags::none);
+    // A worker may connect after the last message, and one that ends may have taken two.
+    while (ended < workers.size())
+        if (!source.send(zmq::message_t(), zmq::send_flags::dontwait))
+            std::this_thread::yield();
     for (auto &worker : workers)
         worker.join();
 }
