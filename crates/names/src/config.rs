@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::{Answer, Entry, Fault, Resolver, is_name};
+use tautline_policy::file::read_text;
 use tautline_policy::table::{Table, Value};
 
 /// The port of DNS.
@@ -106,7 +107,7 @@ impl Names {
     /// What is wrong, in words, with the path.
     pub fn read(path: &Path, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let said = |what: &dyn std::fmt::Display| format!("names {}: {what}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| said(&error))?;
+        let text = read_text(path).map_err(|error| said(&error))?;
         Names::parse(&text, is_endpoint).map_err(|fault| said(&fault))
     }
 }

@@ -8,6 +8,7 @@
 mod ask;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::config::Dns;
@@ -15,6 +16,7 @@ use crate::{Answer, Entry, Names, Resolver};
 use ask::Reply;
 use simple_dns::TYPE;
 use simple_dns::rdata::RData;
+use tautline_policy::file::read_text;
 
 /// How long an answer counts at least: a time to live of 0 does not mean to ask all the time.
 const LEAST: Duration = Duration::from_secs(1);
@@ -121,7 +123,7 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     if !dns.servers.is_empty() {
         return Ok(dns.servers.clone());
     }
-    let text = std::fs::read_to_string(SYSTEM).map_err(|error| format!("{SYSTEM}: {error}"))?;
+    let text = read_text(Path::new(SYSTEM)).map_err(|error| format!("{SYSTEM}: {error}"))?;
     let servers = of_system(&text);
     if servers.is_empty() { Err(format!("{SYSTEM} names no server")) } else { Ok(servers) }
 }

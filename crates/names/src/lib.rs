@@ -25,7 +25,7 @@ mod folder;
 
 pub use config::{Dns, Folder, Names, Nats};
 pub use folder::{LocalEntry, Registration, known_names, locals, mirror, mirrored, unmirror};
-pub use tautline_policy::Fault;
+pub use tautline_policy::{Fault, file};
 
 use std::time::Duration;
 

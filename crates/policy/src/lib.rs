@@ -24,6 +24,7 @@
 
 mod address;
 mod fault;
+pub mod file;
 pub mod keys;
 mod limits;
 mod parse;
