@@ -7,16 +7,19 @@ mod common;
 
 use common::{bind, last_endpoint, recv, set, test};
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use tautline_core::{Context, Error, Flags, SharedSocket, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, SharedSocket, Socket, SocketType, public_key};
 
 const LINGER: i32 = 17;
 const SNDTIMEO: i32 = 28;
 const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
 const PEERS_OVER_INPROC: usize = 0;
 
 /// A folder, and a names file in it.
@@ -47,6 +50,15 @@ impl Place {
         let new = self.0.join("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.file()).unwrap();
+    }
+
+    /// Writes an entry of another host, as `taut names` does.
+    fn write_entry_of_host(&self, name: &str, file: &str, endpoint: &str) {
+        let folder = self.0.join("f").join(name);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+        let file = folder.join(file);
+        fs::write(&file, format!("tautline-name 1\n{endpoint}\n")).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
     /// The files of a name: entries, and sockets of `ipc`.
@@ -216,5 +228,44 @@ fn a_shared_socket_has_names_too() {
         assert_eq!(message.as_slice(), b"1");
         server.unbind("name://orders").unwrap();
         assert_eq!(place.files("orders"), 0);
+    });
+}
+
+#[test]
+fn entries_of_other_hosts_do_not_lead_into_the_program() {
+    test("entries_of_other_hosts_do_not_lead_into_the_program", |context| {
+        let place = Place::with_folder("inproc");
+        context.set_names(&place.file()).unwrap();
+        let mut inside = socket(context, SocketType::Pull);
+        inside.bind("inproc://admin").unwrap();
+        let mut plain_server = socket(context, SocketType::Pull);
+        let plain_at = bind(&mut plain_server, "tcp://127.0.0.1:*");
+        let mut curve_server = socket(context, SocketType::Pull);
+        set(&mut curve_server, CURVE_SERVER, 1);
+        curve_server.set_option(CURVE_SECRETKEY, &[7; 32]).unwrap();
+        let curve_at = bind(&mut curve_server, "tcp://127.0.0.1:*");
+        for (name, at) in [("orders", &plain_at), ("secrets", &curve_at)] {
+            place.write_entry_of_host(name, "000000000000@host", "inproc://admin");
+            place.write_entry_of_host(name, "111111111111@host", at);
+        }
+        let mut plain = socket(context, SocketType::Push);
+        plain.connect("name://orders").unwrap();
+        let mut curve = socket(context, SocketType::Push);
+        for (option, key) in [
+            (CURVE_SERVERKEY, public_key(&[7; 32])),
+            (CURVE_PUBLICKEY, public_key(&[5; 32])),
+            (CURVE_SECRETKEY, [5; 32]),
+        ] {
+            curve.set_option(option, &key).unwrap();
+        }
+        curve.connect("name://secrets").unwrap();
+        for (client, server) in [(&mut plain, &mut plain_server), (&mut curve, &mut curve_server)] {
+            // In turns, if there were two peers.
+            for text in ["1", "2", "3", "4"] {
+                send(client, text);
+                assert_eq!(recv(server), text.as_bytes());
+            }
+        }
+        assert_eq!(inside.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
     });
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Answer, Entry, Fault, Resolver, is_name};
+use crate::{Answer, Entry, Fault, Resolver, is_name, may_stand_for};
 use tautline_policy::file::read_text;
 use tautline_policy::table::{Table, Value};
 
@@ -114,8 +114,13 @@ impl Names {
 
 fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, Fault> {
     let wrong = value.fault("must have endpoints that can be connected to, of streams: \"tcp://host:port\"");
+    let source = value.fault("has a source address (`;`), which the endpoints of a name cannot have");
     let text = value.text()?;
-    if is_endpoint(&text) { Ok(text) } else { Err(wrong) }
+    match () {
+        () if text.contains(';') && !text.starts_with("ipc://") => Err(source),
+        () if is_endpoint(&text) && may_stand_for(&text, true) => Ok(text),
+        () => Err(wrong),
+    }
 }
 
 fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
@@ -229,11 +234,15 @@ impl Resolver for FromFile {
         "the names file"
     }
 
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
+    fn is_of_this_host(&self) -> bool {
+        true
+    }
+
+    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
         let found = names.names.iter().find(|(known, _)| known == name);
         let endpoints = found.map(|(_, endpoints)| endpoints.as_slice()).unwrap_or_default();
         let entry = |endpoint: &String| Entry { id: None, endpoints: vec![endpoint.clone()] };
-        Ok(Answer { entries: endpoints.iter().map(entry).collect(), fresh_for: NEVER })
+        Ok(Answer::new(endpoints.iter().map(entry).collect(), NEVER))
     }
 }
 

@@ -37,8 +37,8 @@ impl Resolver for ByDns {
         "DNS"
     }
 
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
-        let Some(dns) = &names.dns else { return Ok(Answer { entries: Vec::new(), fresh_for: MOST }) };
+    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
+        let Some(dns) = &names.dns else { return Ok(Answer::new(Vec::new(), MOST)) };
         let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST };
         let mut found = asking.services(name)?;
         if let (true, Some(port)) = (found.is_empty(), dns.port) {
@@ -52,7 +52,7 @@ impl Resolver for ByDns {
         found.dedup();
         found.truncate(MOST_SERVERS);
         let entry = |at: SocketAddr| Entry { id: None, endpoints: vec![format!("tcp://{at}")] };
-        Ok(Answer { entries: found.into_iter().map(entry).collect(), fresh_for: asking.fresh_for.max(LEAST) })
+        Ok(Answer::new(found.into_iter().map(entry).collect(), asking.fresh_for.max(LEAST)))
     }
 }
 

@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Answer, Entry, Folder, Names, Resolver, is_name};
+use crate::{Answer, Entry, Folder, Names, Resolver, is_name, may_come_from_elsewhere};
 
 /// How often the folder is looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -125,8 +125,8 @@ impl Resolver for InFolder {
         "the folder"
     }
 
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
-        let Some(folder) = &names.folder else { return Ok(Answer { entries: Vec::new(), fresh_for: LOOK }) };
+    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
+        let Some(folder) = &names.folder else { return Ok(Answer::new(Vec::new(), LOOK)) };
         let path = folder.path.join(name);
         let mut entries = Vec::new();
         for found in entries_in(&path).map_err(|error| format!("{}: {error}", path.display()))? {
@@ -138,7 +138,7 @@ impl Resolver for InFolder {
             entries.push(Entry { id: local.then_some(found.id), endpoints });
         }
         entries.sort();
-        Ok(Answer { entries, fresh_for: LOOK })
+        Ok(Answer::new(entries, LOOK))
     }
 }
 
@@ -197,7 +197,7 @@ pub fn unmirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<(
 
 fn mirror_path(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<(PathBuf, String)> {
     let is_part = |text: &str| is_name(text) && !text.contains('.');
-    let is_line = |text: &String| !text.is_empty() && !text.contains('\n');
+    let is_line = |text: &String| may_come_from_elsewhere(text);
     if !is_name(&entry.name) || !is_part(host) || !is_part(&entry.id) || !entry.remote.iter().all(is_line) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
