@@ -177,7 +177,13 @@ impl Directory {
     pub(crate) fn register(&self, name: &str, socket: u64) -> Result<(Registration, Option<String>), Error> {
         let names = self.names().ok_or(Error::Invalid)?;
         let folder = names.folder.as_ref().ok_or(Error::NotSupported)?;
-        let registration = Registration::prepare(folder, name)?;
+        let registration = Registration::prepare(folder, name).map_err(|error| {
+            // A folder that is not safe to use. The number alone does not tell what to do.
+            if error.kind() == std::io::ErrorKind::PermissionDenied && error.get_ref().is_some() {
+                say(&format!("names {}: {error}", self.path.display()));
+            }
+            Error::from(error)
+        })?;
         lock(&self.state).bound.insert(registration.id().to_owned(), socket);
         Ok((registration, folder.tcp.clone()))
     }

@@ -9,6 +9,7 @@ use common::{bind, last_endpoint, recv, set, test};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ const CURVE_SERVER: i32 = 47;
 const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
+/// Error numbers of POSIX.
+const EACCES: i32 = 13;
 const PEERS_OVER_INPROC: usize = 0;
 
 /// A folder, and a names file in it.
@@ -267,5 +270,52 @@ fn entries_of_other_hosts_do_not_lead_into_the_program() {
             }
         }
         assert_eq!(inside.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found() {
+    test("a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found", |context| {
+        let place = Place::with_folder("pipe");
+        let other = Context::new();
+        context.set_names(&place.file()).unwrap();
+        other.set_names(&place.file()).unwrap();
+        place.write_entry_of_host("prices", "000000000000@host", "tcp://127.0.0.1:1");
+        let pipe = place.0.join("f/prices/111111111111@host");
+        assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        let mut prices = socket(context, SocketType::Push);
+        prices.connect("name://prices").unwrap();
+        let mut push = socket(context, SocketType::Push);
+        push.connect("name://orders").unwrap();
+        let mut pull = socket(&other, SocketType::Pull);
+        pull.bind("name://orders").unwrap();
+        send(&mut push, "1");
+        assert_eq!(recv(&mut pull), b"1");
+        drop(pull);
+        other.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_name_is_not_bound_in_a_folder_that_others_can_write_to() {
+    test("a_name_is_not_bound_in_a_folder_that_others_can_write_to", |context| {
+        let place = Place::with_folder("open");
+        context.set_names(&place.file()).unwrap();
+        fs::create_dir(place.0.join("f")).unwrap();
+        fs::set_permissions(place.0.join("f"), fs::Permissions::from_mode(0o777)).unwrap();
+        let mut pull = socket(context, SocketType::Pull);
+        assert_eq!(pull.bind("name://orders"), Err(Error::Os(EACCES)));
+        fs::set_permissions(place.0.join("f"), fs::Permissions::from_mode(0o700)).unwrap();
+        pull.bind("name://orders").unwrap();
+    });
+}
+
+#[test]
+fn a_names_file_that_is_a_pipe_is_refused() {
+    test("a_names_file_that_is_a_pipe_is_refused", |context| {
+        let place = Place::new("fifo", "");
+        let pipe = place.0.join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(context.set_names(&pipe), Err(Error::Invalid));
     });
 }

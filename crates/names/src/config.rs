@@ -279,6 +279,7 @@ mod tests {
     fn what_has_no_meaning_is_told_with_its_line() {
         for (line, text) in [
             (2, "[names]\norders = \"udp://a:1\""),
+            (2, "[names]\norders = [\"tcp://a:1\", \"tcp://10.0.0.1:0;b:2\"]"),
             (2, "[names]\norders = []"),
             (2, "[names]\n\"a b\" = \"tcp://a:1\""),
             (3, "[folder]\npath = \"/x\"\ntcp = \"tcp://*:5555\""),

@@ -24,7 +24,7 @@ mod dns;
 mod folder;
 
 pub use config::{Dns, Folder, Names, Nats};
-pub use folder::{LocalEntry, Registration, known_names, locals, mirror, mirrored, unmirror};
+pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, unmirror};
 pub use tautline_policy::{Fault, file};
 
 use std::time::Duration;
