@@ -26,6 +26,9 @@ const MOST: Duration = Duration::from_secs(3600);
 const NOTHING: Duration = Duration::from_secs(5);
 /// Most servers of one name.
 const MOST_SERVERS: usize = 1000;
+/// How long an answer counts at least for each question that it took: the servers of a name say how
+/// many that are.
+const EACH_QUESTION: Duration = Duration::from_millis(10);
 /// Where the system names its servers.
 const SYSTEM: &str = "/etc/resolv.conf";
 
@@ -39,7 +42,7 @@ impl Resolver for ByDns {
 
     fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
         let Some(dns) = &names.dns else { return Ok(Answer::new(Vec::new(), MOST)) };
-        let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST };
+        let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST, questions: 0 };
         let mut found = asking.services(name)?;
         if let (true, Some(port)) = (found.is_empty(), dns.port) {
             let host = format!("{name}.{}", dns.suffix);
@@ -51,8 +54,9 @@ impl Resolver for ByDns {
         found.sort();
         found.dedup();
         found.truncate(MOST_SERVERS);
+        let least = LEAST.max(EACH_QUESTION * asking.questions);
         let entry = |at: SocketAddr| Entry { id: None, endpoints: vec![format!("tcp://{at}")] };
-        Ok(Answer::new(found.into_iter().map(entry).collect(), asking.fresh_for.max(LEAST)))
+        Ok(Answer::new(found.into_iter().map(entry).collect(), asking.fresh_for.max(least)))
     }
 }
 
@@ -62,6 +66,8 @@ struct Asking<'a> {
     servers: Vec<SocketAddr>,
     /// The shortest time to live so far.
     fresh_for: Duration,
+    /// How many were asked.
+    questions: u32,
 }
 
 impl Asking<'_> {
@@ -74,13 +80,19 @@ impl Asking<'_> {
             }
         })?;
         let first = services.iter().map(|service| service.0).min();
+        // The root stands for: there is no such service.
+        services
+            .retain(|(priority, _, target)| Some(*priority) == first && !matches!(target.as_str(), "" | "."));
+        // Each target is asked for once.
+        services.sort_by(|a, b| a.2.cmp(&b.2));
         let mut found = Vec::new();
-        for (_, port, target) in services.iter().filter(|service| Some(service.0) == first) {
-            // The root, which stands for: there is no such service.
-            if target.is_empty() || target == "." || found.len() >= MOST_SERVERS {
-                continue;
+        for services in services.chunk_by(|a, b| a.2 == b.2).take(MOST_SERVERS) {
+            if found.len() >= MOST_SERVERS {
+                break;
             }
-            found.extend(self.addresses(target)?.into_iter().map(|ip| SocketAddr::new(ip, *port)));
+            for ip in self.addresses(&services[0].2)? {
+                found.extend(services.iter().map(|(_, port, _)| SocketAddr::new(ip, *port)));
+            }
         }
         Ok(found)
     }
@@ -107,6 +119,7 @@ impl Asking<'_> {
     /// Takes each record of this kind in the answer. Those of names that stand for the name (CNAME)
     /// are among them.
     fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
+        self.questions = self.questions.saturating_add(1);
         let Reply(message) = ask::ask(&self.servers, name, kind)?;
         let packet = ask::parse(&message).ok_or("an answer makes no sense")?;
         for record in &packet.answers {

@@ -151,3 +151,50 @@ fn the_servers_of_the_system() {
         "# c\nsearch x\nnameserver 10.0.0.1\nnameserver  fe80::1%eth0\n nameserver\t::1\noptions ndots:5";
     assert_eq!(of_system(text), ["10.0.0.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()]);
 }
+
+#[test]
+fn questions_about_one_name_are_bounded() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let most = 2 * MOST_SERVERS as u32 + 1;
+    let answer = resolve(
+        |_, kind| {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            let target = |number: usize| &*Box::leak(format!("t{number}.test").into_boxed_str());
+            let targets = |count| (0..count).map(|number| (0, srv(0, 5555, target(number)))).collect();
+            match kind {
+                QTYPE::TYPE(TYPE::SRV) => (RCODE::NoError, targets(1200)),
+                _ => (RCODE::NameError, Vec::new()),
+            }
+        },
+        None,
+    )
+    .unwrap();
+    assert_eq!(endpoints(&answer), [""; 0]);
+    // The first question comes by UDP and by TCP.
+    let asked = ASKED.load(Ordering::SeqCst) - 1;
+    assert!(asked <= most, "{asked}");
+    assert!(answer.fresh_for >= EACH_QUESTION * asked, "{:?}", answer.fresh_for);
+}
+
+#[test]
+fn a_target_with_two_ports_is_asked_for_once() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let answer = resolve(
+        |_, kind| match kind {
+            QTYPE::TYPE(TYPE::SRV) => {
+                (RCODE::NoError, vec![(60, srv(0, 7001, "a.test")), (60, srv(0, 7002, "a.test"))])
+            }
+            QTYPE::TYPE(TYPE::A) => {
+                ASKED.fetch_add(1, Ordering::SeqCst);
+                (RCODE::NoError, vec![(60, a(1))])
+            }
+            _ => (RCODE::NameError, Vec::new()),
+        },
+        None,
+    )
+    .unwrap();
+    assert_eq!(endpoints(&answer), ["tcp://10.0.0.1:7001", "tcp://10.0.0.1:7002"]);
+    assert_eq!(ASKED.load(Ordering::SeqCst), 1);
+}
