@@ -3,13 +3,17 @@
 //!
 //! A server of the answer is asked for again when the shortest time to live in it is over. Only an
 //! answer of the name's servers counts, be it that there is no such name; what says that a server
-//! has trouble, or nothing at all, is as if nothing had been asked.
+//! has trouble, or nothing at all, is as if nothing had been asked. If that happens to one target
+//! of SRV records, the others still count, and so do the addresses that it had before.
 
 mod ask;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::config::Dns;
 use crate::{Answer, Entry, Names, Resolver};
@@ -32,8 +36,31 @@ const EACH_QUESTION: Duration = Duration::from_millis(10);
 /// Where the system names its servers.
 const SYSTEM: &str = "/etc/resolv.conf";
 
+/// How long the targets of SRV records are asked for, in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most targets whose addresses are remembered.
+const MOST_REMEMBERED: usize = 10_000;
+/// The port of DNS.
+const PORT: u16 = 53;
+/// Most servers that the system's file names.
+const MOST_OF_SYSTEM: usize = 3;
+
+/// Addresses of targets, as the server with this address has told them last.
+type Remembered = BTreeMap<(SocketAddr, String), Vec<IpAddr>>;
+
 /// Asks DNS.
-pub(crate) struct ByDns;
+pub(crate) struct ByDns {
+    remembered: Mutex<Remembered>,
+}
+
+/// For all names.
+pub(crate) static BY_DNS: ByDns = ByDns::new();
+
+impl ByDns {
+    const fn new() -> Self {
+        ByDns { remembered: Mutex::new(BTreeMap::new()) }
+    }
+}
 
 impl Resolver for ByDns {
     fn title(&self) -> &'static str {
@@ -43,11 +70,14 @@ impl Resolver for ByDns {
     fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
         let Some(dns) = &names.dns else { return Ok(Answer::new(Vec::new(), MOST)) };
         let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST, questions: 0 };
-        let mut found = asking.services(name)?;
-        if let (true, Some(port)) = (found.is_empty(), dns.port) {
-            let host = format!("{name}.{}", dns.suffix);
-            found = asking.addresses(&host)?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
-        }
+        let mut found = match (asking.services(name, &self.remembered)?, dns.port) {
+            (Some(found), _) => found,
+            (None, Some(port)) => {
+                let host = format!("{name}.{}", dns.suffix);
+                asking.addresses(&host)?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
+            }
+            (None, None) => Vec::new(),
+        };
         if found.is_empty() {
             asking.fresh_for = asking.fresh_for.min(NOTHING);
         }
@@ -71,30 +101,65 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// What the SRV records lead to. Of those with different priorities, the first ones count.
-    fn services(&mut self, name: &str) -> Result<Vec<SocketAddr>, String> {
+    /// What the SRV records lead to; `None` if there are none. Of those with different priorities,
+    /// the first ones count.
+    fn services(
+        &mut self,
+        name: &str,
+        remembered: &Mutex<Remembered>,
+    ) -> Result<Option<Vec<SocketAddr>>, String> {
         let mut services: Vec<(u16, u16, String)> = Vec::new();
         self.each(&format!("_{name}._tcp.{}", self.dns.suffix), TYPE::SRV, |data| {
             if let RData::SRV(service) = data {
                 services.push((service.priority, service.port, service.target.to_string()));
             }
         })?;
+        if services.is_empty() {
+            return Ok(None);
+        }
+        // The root stands for: there is no such service. Nobody listens at port 0.
+        services.retain(|(_, port, target)| *port != 0 && !matches!(target.as_str(), "" | "."));
         let first = services.iter().map(|service| service.0).min();
-        // The root stands for: there is no such service.
-        services
-            .retain(|(priority, _, target)| Some(*priority) == first && !matches!(target.as_str(), "" | "."));
+        services.retain(|(priority, ..)| Some(*priority) == first);
         // Each target is asked for once.
         services.sort_by(|a, b| a.2.cmp(&b.2));
-        let mut found = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        let (mut found, mut fault) = (Vec::new(), None);
         for services in services.chunk_by(|a, b| a.2 == b.2).take(MOST_SERVERS) {
             if found.len() >= MOST_SERVERS {
                 break;
             }
-            for ip in self.addresses(&services[0].2)? {
+            let target = &services[0].2;
+            let addresses = match Instant::now() < deadline {
+                true => self.addresses(target),
+                false => Err("there was no time to ask for all targets".to_owned()),
+            };
+            let key = (self.servers[0], target.clone());
+            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let addresses = match addresses {
+                Ok(addresses) => {
+                    if remembered.len() >= MOST_REMEMBERED {
+                        remembered.clear();
+                    }
+                    remembered.insert(key, addresses.clone());
+                    addresses
+                }
+                Err(why) => {
+                    fault = Some(why);
+                    remembered.get(&key).cloned().unwrap_or_default()
+                }
+            };
+            for ip in addresses {
                 found.extend(services.iter().map(|(_, port, _)| SocketAddr::new(ip, *port)));
             }
         }
-        Ok(found)
+        match fault {
+            Some(why) if found.is_empty() => return Err(why),
+            // To be asked again soon.
+            Some(_) => self.fresh_for = self.fresh_for.min(NOTHING),
+            None => {}
+        }
+        Ok(Some(found))
     }
 
     /// The addresses of a host. One with addresses of both families is one host, which is not to be
@@ -136,18 +201,37 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     if !dns.servers.is_empty() {
         return Ok(dns.servers.clone());
     }
-    let text = read_text(Path::new(SYSTEM)).map_err(|error| format!("{SYSTEM}: {error}"))?;
-    let servers = of_system(&text);
-    if servers.is_empty() { Err(format!("{SYSTEM} names no server")) } else { Ok(servers) }
+    match read_text(Path::new(SYSTEM)) {
+        Ok(text) => Ok(of_system(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(of_system("")),
+        Err(error) => Err(format!("{SYSTEM}: {error}")),
+    }
 }
 
-/// The servers of a resolv.conf(5).
+/// The servers of a resolv.conf(5), read as glibc reads it: what stands behind the address is a
+/// comment. Without any it is the server of this host.
 fn of_system(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
-        let address = line.trim().strip_prefix("nameserver")?.trim();
-        Some(SocketAddr::new(address.parse().ok()?, 53))
+        let line = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;
+        server_of_system(line.split_ascii_whitespace().next()?)
     };
-    text.lines().filter_map(server).collect()
+    let servers: Vec<SocketAddr> = text.lines().filter_map(server).take(MOST_OF_SYSTEM).collect();
+    if servers.is_empty() { vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)] } else { servers }
+}
+
+/// An address, perhaps with the interface that it counts on: `fe80::1%eth0`.
+fn server_of_system(text: &str) -> Option<SocketAddr> {
+    let Some((address, zone)) = text.split_once('%') else {
+        return Some(SocketAddr::new(text.parse().ok()?, PORT));
+    };
+    let address: Ipv6Addr = address.parse().ok()?;
+    let of_interface = || {
+        let is_name = !zone.contains('/') && !zone.starts_with('.');
+        let file = is_name.then(|| format!("/sys/class/net/{zone}/ifindex"))?;
+        read_text(Path::new(&file)).ok()?.trim().parse().ok()
+    };
+    let scope = zone.parse().ok().or_else(of_interface)?;
+    Some(SocketAddrV6::new(address, PORT, 0, scope).into())
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ pub(crate) fn may_stand_for(endpoint: &str, may_be_ipc: bool) -> bool {
 }
 
 /// All resolvers. Each answers with no entries where the file does not mention it.
-pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::ByDns];
+pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::BY_DNS];
 
 /// Whether this can be a name: letters, digits, `-`, `_`, and dots between them.
 pub fn is_name(text: &str) -> bool {
