@@ -117,7 +117,7 @@ impl Asking<'_> {
         if services.is_empty() {
             return Ok(None);
         }
-        // The root stands for: there is no such service. Nobody listens at port 0.
+        // The root stands for: there is no such service. Port 0 is none.
         services.retain(|(_, port, target)| *port != 0 && !matches!(target.as_str(), "" | "."));
         let first = services.iter().map(|service| service.0).min();
         services.retain(|(priority, ..)| Some(*priority) == first);

@@ -96,7 +96,7 @@ pub trait Resolver: Send + Sync {
     }
 
     /// What a name may stand for now: the answer of [`Resolver::look_up`] without the endpoints
-    /// that nobody else may choose for a program. May take seconds.
+    /// that it may not stand for. May take seconds.
     ///
     /// Only endpoints of streams are left. An `inproc` endpoint would lead into the program itself,
     /// past CURVE and ZAP. An `ipc` endpoint counts only from this host. A `tcp` endpoint has no

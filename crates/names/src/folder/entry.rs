@@ -1,9 +1,10 @@
 //! Files of entries: how they are recognised, read, written and removed.
 //!
-//! The folder may have been named by mistake, and files of anybody may lie in it. So a file is an
+//! The folder may have been named by mistake, and have files of other programs. So a file is an
 //! entry only if its name has the form of one, if it is a regular file that only this user (or
-//! root) can write to, and if it begins with [`MARKER`]. Links are not followed. An entry is written under another
-//! name, locked, and renamed; so whoever sees an entry without a lock knows that its program is dead.
+//! root) can write to, and if it begins with [`MARKER`]. Links are not followed. An entry is
+//! written under another name, locked, and renamed. So if an entry has no lock, its program is
+//! dead.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -139,7 +140,7 @@ pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
     }
     let mut new = options.open(&draft)?;
     let written = (|| {
-        // Before the marker is written, so that nobody takes it for that of a dead program.
+        // Before the marker is written: a marked file without a lock is that of a dead program.
         new.try_lock().map_err(io::Error::from)?;
         new.write_all(text.as_bytes())?;
         fs::rename(&draft, folder.join(file))

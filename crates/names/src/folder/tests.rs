@@ -120,8 +120,8 @@ fn an_entry_is_kept_if_the_system_cannot_test_its_lock() {
 }
 
 #[test]
-fn a_pipe_in_the_folder_blocks_nobody() {
-    with_watchdog(Duration::from_secs(60), "a_pipe_in_the_folder_blocks_nobody", || {
+fn a_pipe_in_the_folder_does_not_block() {
+    with_watchdog(Duration::from_secs(60), "a_pipe_in_the_folder_does_not_block", || {
         let (scratch, folder) = Scratch::with_files("pipe", &[("0123456789ab@host", MARKED)]);
         for pipe in ["bbbbbbbbbbbb", "bbbbbbbbbbbb@host", ".new-bbbbbbbbbbbb"] {
             assert!(Command::new("mkfifo").arg(folder.join(pipe)).status().unwrap().success());
