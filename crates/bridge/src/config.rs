@@ -5,13 +5,13 @@ mod nats;
 mod route;
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
 pub use nats::{Login, Nats, Tls};
 pub use route::{Job, Link, Route, SocketType, Start};
 
 use crate::fault::Fault;
+use tautline_names::file::read_text;
 
 /// What a file says, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Config {
     /// # Errors
     /// The line and the reason.
     pub fn load(path: &Path) -> Result<Config, Fault> {
-        let text = fs::read_to_string(path).map_err(|error| Fault::new(0, error.to_string()))?;
+        let text = read_text(path).map_err(|error| Fault::new(0, error.to_string()))?;
         Config::parse(&text)
     }
 

@@ -10,15 +10,13 @@
 //! While NATS is away nothing is taken away: what is known stays, and has a whole lease to be
 //! renewed once NATS is back.
 
-use std::collections::HashMap;
-use std::fs;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{self, Entry, Operation, Store};
 use futures_util::StreamExt;
-use tautline_names::{Folder, LocalEntry, Names, Nats as Bucket, locals, mirror, mirrored, unmirror};
+use tautline_names::{Folder, LocalEntry, Names, Nats as Bucket, host, locals, mirror, mirrored, unmirror};
 
 use crate::config::{Login, Nats as Settings, Tls};
 use crate::fault::Fault;
@@ -32,8 +30,10 @@ const LOOK: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often an entry is renewed in a lease.
 const RENEWALS: u32 = 3;
-/// The file with what tells this host from others.
-const HOST: &str = ".host";
+/// Most entries of other hosts that are kept in the folder.
+const MOST_REMOTE: usize = 10_000;
+/// Most hosts whose entries are told to be of no use.
+const MOST_TOLD: usize = 100;
 
 /// Runs until SIGINT or SIGTERM. What was told stays told until its lease ends, so that another one
 /// may take over.
@@ -45,7 +45,7 @@ pub fn serve(names: &Names) -> Result<(), Fault> {
         return Err(Fault::new(0, "it has no table `nats`: there is nobody to tell"));
     };
     let unusable = |error: io::Error| Fault::new(0, format!("{}: {error}", folder.path.display()));
-    let host = host_of(&folder.path).map_err(unusable)?;
+    let host = host(&folder, || nuid::next().to_string()).map_err(unusable)?;
     let remote = mirrored(&folder).map_err(unusable)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| Fault::new(0, error.to_string()))?.block_on(async {
@@ -58,7 +58,8 @@ pub fn serve(names: &Names) -> Result<(), Fault> {
             (key(&host, &entry), Remote { host, entry, revision: 0, renewed: now })
         };
         let remote = remote.into_iter().map(of);
-        let mut agent = Agent { folder, bucket, host, told: HashMap::new(), remote: remote.collect() };
+        let (told, faulty, remote) = (HashMap::new(), HashSet::new(), remote.collect());
+        let mut agent = Agent { folder, bucket, host, told, remote, faulty };
         agent.attend(&nats, stop).await;
         Ok(())
     })
@@ -73,6 +74,8 @@ struct Agent {
     told: HashMap<LocalEntry, Instant>,
     /// What stands in the folder of other hosts, by its key.
     remote: HashMap<String, Remote>,
+    /// The hosts that were told to have an entry that is of no use.
+    faulty: HashSet<String>,
 }
 
 /// An entry of another host.
@@ -187,14 +190,28 @@ impl Agent {
             self.drop_remote(&heard.key);
             return Ok(());
         }
-        let known = self.remote.get(&heard.key).is_some_and(|known| known.entry == entry);
-        if !known && let Err(error) = mirror(&self.folder, &host, &entry) {
-            notice!("names: {} of {host}: {error}", entry.name);
+        if let Err(error) = self.mirror(&heard.key, &host, &entry) {
+            // Once: other hosts say how often they renew it.
+            if self.faulty.len() < MOST_TOLD && self.faulty.insert(host.clone()) {
+                notice!("names: {:?} of {host:?}: {error}", entry.name);
+            }
+            self.drop_remote(&heard.key);
             return Ok(());
         }
         let remote = Remote { host, entry, revision: heard.revision, renewed: Instant::now() };
         self.remote.insert(heard.key, remote);
         Ok(())
+    }
+
+    /// Puts an entry of another host into the folder, unless it is there.
+    fn mirror(&self, key: &str, host: &str, entry: &LocalEntry) -> io::Result<()> {
+        match self.remote.get(key) {
+            Some(known) if known.entry == *entry => Ok(()),
+            None if self.remote.len() >= MOST_REMOTE => {
+                Err(io::Error::other(format!("there are {MOST_REMOTE} entries of other hosts already")))
+            }
+            _ => mirror(&self.folder, host, entry),
+        }
     }
 
     /// Takes away what was not renewed for a lease, if NATS is there to say so: what cannot be
@@ -220,7 +237,7 @@ impl Agent {
             && let Err(error) = unmirror(&self.folder, &host, &entry)
             && error.kind() != io::ErrorKind::NotFound
         {
-            notice!("names: {} of {host}: {error}", entry.name);
+            notice!("names: {:?} of {host:?}: {error}", entry.name);
         }
     }
 }
@@ -238,21 +255,6 @@ fn parse(heard: &Entry) -> Option<(String, LocalEntry)> {
     Some((host.to_owned(), LocalEntry::new(name, id, remote)))
 }
 
-/// What tells this host from others: made once, and kept in the folder.
-fn host_of(folder: &Path) -> io::Result<String> {
-    let path = folder.join(HOST);
-    fs::create_dir_all(folder)?;
-    match fs::read_to_string(&path) {
-        Ok(host) if !host.trim().is_empty() => Ok(host.trim().to_owned()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => {
-            let host = nuid::next().to_string();
-            fs::write(&path, format!("{host}\n"))?;
-            Ok(host)
-        }
-    }
-}
-
 fn settings(bucket: &Bucket) -> Settings {
     let login = match &bucket.credentials {
         Some(path) => Login::Credentials(path.clone()),
@@ -260,4 +262,45 @@ fn settings(bucket: &Bucket) -> Settings {
     };
     let tls = Tls { ca: bucket.ca.clone(), identity: None };
     Settings { line: 0, servers: bucket.servers.clone(), login_line: 0, login, tls }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_other_hosts_are_bounded() {
+        let path = std::env::temp_dir().join(format!("tautline-bridge-names-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        let text = format!("[folder]\npath = {path:?}\n[nats]\nservers = \"n\"");
+        let names = Names::parse(&text, &|_| true).unwrap();
+        let of =
+            |number: usize| LocalEntry::new("orders", format!("{number:012x}"), vec!["tcp://h:1".into()]);
+        let remote = |number| {
+            let (host, entry) = ("there".to_owned(), of(number));
+            (key(&host, &entry), Remote { host, entry, revision: 0, renewed: Instant::now() })
+        };
+        let mut agent = Agent {
+            folder: names.folder.unwrap(),
+            bucket: names.nats.unwrap(),
+            host: "here".to_owned(),
+            told: HashMap::new(),
+            remote: (1..MOST_REMOTE).map(remote).collect(),
+            faulty: HashSet::new(),
+        };
+        let one_more = |agent: &Agent| agent.mirror(&key("there", &of(0)), "there", &of(0));
+        one_more(&agent).unwrap();
+        assert_eq!(mirrored(&agent.folder).unwrap().len(), 1);
+        agent.remote.extend([remote(MOST_REMOTE)]);
+        assert!(one_more(&agent).is_err());
+        // One that is known may still change.
+        agent
+            .mirror(
+                &key("there", &of(1)),
+                "there",
+                &LocalEntry::new("orders", of(1).id, vec!["tcp://h:2".into()]),
+            )
+            .unwrap();
+        std::fs::remove_dir_all(path).unwrap();
+    }
 }

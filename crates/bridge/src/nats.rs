@@ -1,6 +1,5 @@
 //! The NATS side: one connection for all routes.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -260,8 +259,8 @@ async fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> Resul
 }
 
 fn first_line(path: &Path, line: usize) -> Result<String, Fault> {
-    let text =
-        fs::read_to_string(path).map_err(|error| Fault::new(line, format!("{}: {error}", path.display())))?;
+    let text = tautline_names::file::read_text(path)
+        .map_err(|error| Fault::new(line, format!("{}: {error}", path.display())))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use serde::{Deserialize, Serialize};
+use tautline_policy::file::read_text;
 
 use crate::failure::{Failure, Result};
 
@@ -80,7 +81,7 @@ impl Config {
     /// The file of this user; none is an empty one.
     pub fn load() -> Result<Config> {
         let Some(path) = path() else { return Ok(Config::default()) };
-        match fs::read_to_string(&path) {
+        match read_text(&path) {
             Ok(text) => Config::parse(&text, &path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config { path, ..Config::default() }),
             Err(error) => Err(Failure::file(&path, &error)),

@@ -15,7 +15,10 @@ pub fn run(args: &Names) -> Result<()> {
         return crate::bridge::serve_names(&args.file, &names);
     }
     let asked: BTreeSet<String> = match args.names.as_slice() {
-        [] => known_names(&names).map_err(|error| Failure::failed(error.to_string()))?,
+        [] => known_names(&names).map_err(|error| {
+            let folder = names.folder.as_ref().map(|folder| folder.path.display().to_string());
+            Failure::failed(format!("{}: {error}", folder.unwrap_or_default()))
+        })?,
         given => given.iter().map(|name| name.trim_start_matches("name://").to_owned()).collect(),
     };
     let mut text = String::new();
@@ -33,6 +36,13 @@ pub fn run(args: &Names) -> Result<()> {
                 Ok(answer) => {
                     for entry in answer.entries {
                         let _ = writeln!(text, "  {}  ({title})", entry.endpoints.join("  "));
+                    }
+                    for endpoint in answer.refused {
+                        let _ = writeln!(
+                            text,
+                            "  {:?} is left out: a name may not stand for it  ({title})",
+                            endpoint
+                        );
                     }
                 }
                 Err(why) => {

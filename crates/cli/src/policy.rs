@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use tautline_policy::file::read_text;
 use tautline_policy::{Action, Call, Key, Policy, Question, Wrap, keys};
 
 use crate::args;
@@ -39,7 +40,7 @@ fn read(named: &str) -> Result<Policy> {
     if let Some(policy) = Policy::ready(named) {
         return Ok(policy);
     }
-    let text = fs::read_to_string(named).map_err(|error| Failure::file(Path::new(named), &error))?;
+    let text = read_text(Path::new(named)).map_err(|error| Failure::file(Path::new(named), &error))?;
     Policy::parse(&text).map_err(|fault| {
         Failure::failed(format!("{named}: {fault}"))
             .hint("programs do not start with it; those that run keep what they have")

@@ -39,6 +39,9 @@ pub(crate) trait Follower: Send + Sync {
 
     /// A resolver cannot be asked, and why; `None`: it can be asked again.
     fn away(&self, resolver: &str, why: Option<&str>);
+
+    /// A resolver has named an endpoint that a name may not stand for. It is left out.
+    fn refused(&self, resolver: &str, endpoint: &str);
 }
 
 /// What names stand for.
@@ -86,6 +89,8 @@ impl std::fmt::Debug for Known {
 #[derive(Default)]
 struct Said {
     entries: Vec<Entry>,
+    /// Endpoints that it has named and that were left out.
+    refused: Vec<String>,
     /// When to ask it; `None` is now.
     due: Option<Instant>,
     /// Why it could not be asked last.
@@ -172,7 +177,13 @@ impl Directory {
     pub(crate) fn register(&self, name: &str, socket: u64) -> Result<(Registration, Option<String>), Error> {
         let names = self.names().ok_or(Error::Invalid)?;
         let folder = names.folder.as_ref().ok_or(Error::NotSupported)?;
-        let registration = Registration::prepare(folder, name)?;
+        let registration = Registration::prepare(folder, name).map_err(|error| {
+            // A folder that is not safe to use. The number alone does not tell what to do.
+            if error.kind() == std::io::ErrorKind::PermissionDenied && error.get_ref().is_some() {
+                say(&format!("names {}: {error}", self.path.display()));
+            }
+            Error::from(error)
+        })?;
         lock(&self.state).bound.insert(registration.id().to_owned(), socket);
         Ok((registration, folder.tcp.clone()))
     }
@@ -325,11 +336,12 @@ impl Directory {
 
     /// A resolver has answered.
     fn note(&self, resolver: usize, name: &str, answer: Result<tautline_names::Answer, String>) {
-        let (followers, found, fault) = {
+        let (followers, found, refused, fault) = {
             let mut state = lock(&self.state);
             let Some(known) = state.known.get_mut(name) else { return };
             let said = &mut known.said[resolver];
             let before = said.fault.is_some();
+            let mut refused = Vec::new();
             match answer {
                 Ok(answer) => {
                     // It may be wanted sooner, since.
@@ -337,14 +349,17 @@ impl Directory {
                         said.due = Instant::now().checked_add(answer.fresh_for);
                     }
                     (said.entries, said.fault) = (answer.entries, None);
+                    let known = std::mem::replace(&mut said.refused, answer.refused);
+                    refused.extend(said.refused.iter().filter(|new| !known.contains(new)).cloned());
                 }
                 Err(why) => said.fault = Some(why),
             }
             let fault = (before != said.fault.is_some()).then(|| said.fault.clone());
             let found = known.merge().then(|| (known.version, known.entries.clone()));
-            (known.followers(), found, fault)
+            (known.followers(), found, refused, fault)
         };
         for follower in followers {
+            refused.iter().for_each(|endpoint| follower.refused(RESOLVERS[resolver].title(), endpoint));
             if let Some(fault) = &fault {
                 follower.away(RESOLVERS[resolver].title(), fault.as_deref());
             }

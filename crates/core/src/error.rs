@@ -126,6 +126,7 @@ impl From<std::io::Error> for Error {
             Some(e) if e == os::ENAMETOOLONG => Error::NameTooLong,
             Some(e) => Error::Os(e),
             None if error.kind() == std::io::ErrorKind::InvalidInput => Error::Invalid,
+            None if error.kind() == std::io::ErrorKind::PermissionDenied => Error::Os(os::EACCES),
             None => Error::Os(os::EIO),
         }
     }

@@ -45,7 +45,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::transport::Carrying;
 use certificates::Certificates;
 use tautline_io::net::Stream;
-use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, keys};
+use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, file, keys};
 use tautline_proto::{ProtocolError, Secret, public_key};
 
 /// Time between two looks whether a file has changed, at least.
@@ -374,8 +374,7 @@ impl std::fmt::Display for Place {
 }
 
 fn read(path: &Path) -> Result<Policy, String> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
+    let text = file::read_text(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
     Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))
 }
 
@@ -549,6 +548,22 @@ mod tests {
         assert_eq!(limit(&guard), Some(1000));
         drop(file);
         assert_eq!(limit(&guard), Some(1000), "it is gone");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn files_that_are_pipes_are_refused() {
+        let pipe = File::new("pipe", "");
+        fs::remove_file(&pipe.0).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
+        assert!(Guard::open(pipe.0.to_str().unwrap()).unwrap_err().contains("regular file"));
+        assert!(Trust::open(&pipe.0).unwrap_err().contains("regular file"));
+        // Also where one takes the place of a policy.
+        let file = File::new("policy-pipe", "[limits]\nconnections = 1\n");
+        let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
+        fs::rename(&pipe.0, &file.0).unwrap();
+        look(&mut lock(&guard.inner).looked);
+        assert_eq!(guard.policy().unwrap().limits().connections, Some(1));
     }
 
     #[test]

@@ -7,16 +7,22 @@ mod common;
 
 use common::{bind, last_endpoint, recv, set, test};
 use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use tautline_core::{Context, Error, Flags, SharedSocket, Socket, SocketType};
+use tautline_core::{Context, Error, Flags, SharedSocket, Socket, SocketType, public_key};
 
 const LINGER: i32 = 17;
 const SNDTIMEO: i32 = 28;
 const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+/// Error numbers of POSIX.
+const EACCES: i32 = 13;
 const PEERS_OVER_INPROC: usize = 0;
 
 /// A folder, and a names file in it.
@@ -47,6 +53,15 @@ impl Place {
         let new = self.0.join("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, self.file()).unwrap();
+    }
+
+    /// Writes an entry of another host, as `taut names` does.
+    fn write_entry_of_host(&self, name: &str, file: &str, endpoint: &str) {
+        let folder = self.0.join("f").join(name);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+        let file = folder.join(file);
+        fs::write(&file, format!("tautline-name 1\n{endpoint}\n")).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
     /// The files of a name: entries, and sockets of `ipc`.
@@ -216,5 +231,91 @@ fn a_shared_socket_has_names_too() {
         assert_eq!(message.as_slice(), b"1");
         server.unbind("name://orders").unwrap();
         assert_eq!(place.files("orders"), 0);
+    });
+}
+
+#[test]
+fn entries_of_other_hosts_do_not_lead_into_the_program() {
+    test("entries_of_other_hosts_do_not_lead_into_the_program", |context| {
+        let place = Place::with_folder("inproc");
+        context.set_names(&place.file()).unwrap();
+        let mut inside = socket(context, SocketType::Pull);
+        inside.bind("inproc://admin").unwrap();
+        let mut plain_server = socket(context, SocketType::Pull);
+        let plain_at = bind(&mut plain_server, "tcp://127.0.0.1:*");
+        let mut curve_server = socket(context, SocketType::Pull);
+        set(&mut curve_server, CURVE_SERVER, 1);
+        curve_server.set_option(CURVE_SECRETKEY, &[7; 32]).unwrap();
+        let curve_at = bind(&mut curve_server, "tcp://127.0.0.1:*");
+        for (name, at) in [("orders", &plain_at), ("secrets", &curve_at)] {
+            place.write_entry_of_host(name, "000000000000@host", "inproc://admin");
+            place.write_entry_of_host(name, "111111111111@host", at);
+        }
+        let mut plain = socket(context, SocketType::Push);
+        plain.connect("name://orders").unwrap();
+        let mut curve = socket(context, SocketType::Push);
+        for (option, key) in [
+            (CURVE_SERVERKEY, public_key(&[7; 32])),
+            (CURVE_PUBLICKEY, public_key(&[5; 32])),
+            (CURVE_SECRETKEY, [5; 32]),
+        ] {
+            curve.set_option(option, &key).unwrap();
+        }
+        curve.connect("name://secrets").unwrap();
+        for (client, server) in [(&mut plain, &mut plain_server), (&mut curve, &mut curve_server)] {
+            // In turns, if there were two peers.
+            for text in ["1", "2", "3", "4"] {
+                send(client, text);
+                assert_eq!(recv(server), text.as_bytes());
+            }
+        }
+        assert_eq!(inside.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found() {
+    test("a_pipe_in_the_folder_of_a_name_does_not_keep_others_from_being_found", |context| {
+        let place = Place::with_folder("pipe");
+        let other = Context::new();
+        context.set_names(&place.file()).unwrap();
+        other.set_names(&place.file()).unwrap();
+        place.write_entry_of_host("prices", "000000000000@host", "tcp://127.0.0.1:1");
+        let pipe = place.0.join("f/prices/111111111111@host");
+        assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        let mut prices = socket(context, SocketType::Push);
+        prices.connect("name://prices").unwrap();
+        let mut push = socket(context, SocketType::Push);
+        push.connect("name://orders").unwrap();
+        let mut pull = socket(&other, SocketType::Pull);
+        pull.bind("name://orders").unwrap();
+        send(&mut push, "1");
+        assert_eq!(recv(&mut pull), b"1");
+        drop(pull);
+        other.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_name_is_not_bound_in_a_folder_that_others_can_write_to() {
+    test("a_name_is_not_bound_in_a_folder_that_others_can_write_to", |context| {
+        let place = Place::with_folder("open");
+        context.set_names(&place.file()).unwrap();
+        fs::create_dir(place.0.join("f")).unwrap();
+        fs::set_permissions(place.0.join("f"), fs::Permissions::from_mode(0o777)).unwrap();
+        let mut pull = socket(context, SocketType::Pull);
+        assert_eq!(pull.bind("name://orders"), Err(Error::Os(EACCES)));
+        fs::set_permissions(place.0.join("f"), fs::Permissions::from_mode(0o700)).unwrap();
+        pull.bind("name://orders").unwrap();
+    });
+}
+
+#[test]
+fn a_names_file_that_is_a_pipe_is_refused() {
+    test("a_names_file_that_is_a_pipe_is_refused", |context| {
+        let place = Place::new("fifo", "");
+        let pipe = place.0.join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(context.set_names(&pipe), Err(Error::Invalid));
     });
 }

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Answer, Entry, Fault, Resolver, is_name};
+use crate::{Answer, Entry, Fault, Resolver, is_name, may_stand_for};
+use tautline_policy::file::read_text;
 use tautline_policy::table::{Table, Value};
 
 /// The port of DNS.
@@ -106,15 +107,20 @@ impl Names {
     /// What is wrong, in words, with the path.
     pub fn read(path: &Path, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let said = |what: &dyn std::fmt::Display| format!("names {}: {what}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| said(&error))?;
+        let text = read_text(path).map_err(|error| said(&error))?;
         Names::parse(&text, is_endpoint).map_err(|fault| said(&fault))
     }
 }
 
 fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, Fault> {
     let wrong = value.fault("must have endpoints that can be connected to, of streams: \"tcp://host:port\"");
+    let source = value.fault("has a source address (`;`), which the endpoints of a name cannot have");
     let text = value.text()?;
-    if is_endpoint(&text) { Ok(text) } else { Err(wrong) }
+    match () {
+        () if text.contains(';') && !text.starts_with("ipc://") => Err(source),
+        () if is_endpoint(&text) && may_stand_for(&text, true) => Ok(text),
+        () => Err(wrong),
+    }
 }
 
 fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
@@ -228,11 +234,15 @@ impl Resolver for FromFile {
         "the names file"
     }
 
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
+    fn is_of_this_host(&self) -> bool {
+        true
+    }
+
+    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
         let found = names.names.iter().find(|(known, _)| known == name);
         let endpoints = found.map(|(_, endpoints)| endpoints.as_slice()).unwrap_or_default();
         let entry = |endpoint: &String| Entry { id: None, endpoints: vec![endpoint.clone()] };
-        Ok(Answer { entries: endpoints.iter().map(entry).collect(), fresh_for: NEVER })
+        Ok(Answer::new(endpoints.iter().map(entry).collect(), NEVER))
     }
 }
 
@@ -269,6 +279,7 @@ mod tests {
     fn what_has_no_meaning_is_told_with_its_line() {
         for (line, text) in [
             (2, "[names]\norders = \"udp://a:1\""),
+            (2, "[names]\norders = [\"tcp://a:1\", \"tcp://10.0.0.1:0;b:2\"]"),
             (2, "[names]\norders = []"),
             (2, "[names]\n\"a b\" = \"tcp://a:1\""),
             (3, "[folder]\npath = \"/x\"\ntcp = \"tcp://*:5555\""),

@@ -3,18 +3,24 @@
 //!
 //! A server of the answer is asked for again when the shortest time to live in it is over. Only an
 //! answer of the name's servers counts, be it that there is no such name; what says that a server
-//! has trouble, or nothing at all, is as if nothing had been asked.
+//! has trouble, or nothing at all, is as if nothing had been asked. If that happens to one target
+//! of SRV records, the others still count, and so do the addresses that it had before.
 
 mod ask;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::config::Dns;
 use crate::{Answer, Entry, Names, Resolver};
 use ask::Reply;
 use simple_dns::TYPE;
 use simple_dns::rdata::RData;
+use tautline_policy::file::read_text;
 
 /// How long an answer counts at least: a time to live of 0 does not mean to ask all the time.
 const LEAST: Duration = Duration::from_secs(1);
@@ -24,33 +30,63 @@ const MOST: Duration = Duration::from_secs(3600);
 const NOTHING: Duration = Duration::from_secs(5);
 /// Most servers of one name.
 const MOST_SERVERS: usize = 1000;
+/// How long an answer counts at least for each question that it took: the servers of a name say how
+/// many that are.
+const EACH_QUESTION: Duration = Duration::from_millis(10);
 /// Where the system names its servers.
 const SYSTEM: &str = "/etc/resolv.conf";
 
+/// How long the targets of SRV records are asked for, in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most targets whose addresses are remembered.
+const MOST_REMEMBERED: usize = 10_000;
+/// The port of DNS.
+const PORT: u16 = 53;
+/// Most servers that the system's file names.
+const MOST_OF_SYSTEM: usize = 3;
+
+/// Addresses of targets, as the server with this address has told them last.
+type Remembered = BTreeMap<(SocketAddr, String), Vec<IpAddr>>;
+
 /// Asks DNS.
-pub(crate) struct ByDns;
+pub(crate) struct ByDns {
+    remembered: Mutex<Remembered>,
+}
+
+/// For all names.
+pub(crate) static BY_DNS: ByDns = ByDns::new();
+
+impl ByDns {
+    const fn new() -> Self {
+        ByDns { remembered: Mutex::new(BTreeMap::new()) }
+    }
+}
 
 impl Resolver for ByDns {
     fn title(&self) -> &'static str {
         "DNS"
     }
 
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
-        let Some(dns) = &names.dns else { return Ok(Answer { entries: Vec::new(), fresh_for: MOST }) };
-        let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST };
-        let mut found = asking.services(name)?;
-        if let (true, Some(port)) = (found.is_empty(), dns.port) {
-            let host = format!("{name}.{}", dns.suffix);
-            found = asking.addresses(&host)?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
-        }
+    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String> {
+        let Some(dns) = &names.dns else { return Ok(Answer::new(Vec::new(), MOST)) };
+        let mut asking = Asking { dns, servers: servers(dns)?, fresh_for: MOST, questions: 0 };
+        let mut found = match (asking.services(name, &self.remembered)?, dns.port) {
+            (Some(found), _) => found,
+            (None, Some(port)) => {
+                let host = format!("{name}.{}", dns.suffix);
+                asking.addresses(&host)?.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
+            }
+            (None, None) => Vec::new(),
+        };
         if found.is_empty() {
             asking.fresh_for = asking.fresh_for.min(NOTHING);
         }
         found.sort();
         found.dedup();
         found.truncate(MOST_SERVERS);
+        let least = LEAST.max(EACH_QUESTION * asking.questions);
         let entry = |at: SocketAddr| Entry { id: None, endpoints: vec![format!("tcp://{at}")] };
-        Ok(Answer { entries: found.into_iter().map(entry).collect(), fresh_for: asking.fresh_for.max(LEAST) })
+        Ok(Answer::new(found.into_iter().map(entry).collect(), asking.fresh_for.max(least)))
     }
 }
 
@@ -60,27 +96,70 @@ struct Asking<'a> {
     servers: Vec<SocketAddr>,
     /// The shortest time to live so far.
     fresh_for: Duration,
+    /// How many were asked.
+    questions: u32,
 }
 
 impl Asking<'_> {
-    /// What the SRV records lead to. Of those with different priorities, the first ones count.
-    fn services(&mut self, name: &str) -> Result<Vec<SocketAddr>, String> {
+    /// What the SRV records lead to; `None` if there are none. Of those with different priorities,
+    /// the first ones count.
+    fn services(
+        &mut self,
+        name: &str,
+        remembered: &Mutex<Remembered>,
+    ) -> Result<Option<Vec<SocketAddr>>, String> {
         let mut services: Vec<(u16, u16, String)> = Vec::new();
         self.each(&format!("_{name}._tcp.{}", self.dns.suffix), TYPE::SRV, |data| {
             if let RData::SRV(service) = data {
                 services.push((service.priority, service.port, service.target.to_string()));
             }
         })?;
-        let first = services.iter().map(|service| service.0).min();
-        let mut found = Vec::new();
-        for (_, port, target) in services.iter().filter(|service| Some(service.0) == first) {
-            // The root, which stands for: there is no such service.
-            if target.is_empty() || target == "." || found.len() >= MOST_SERVERS {
-                continue;
-            }
-            found.extend(self.addresses(target)?.into_iter().map(|ip| SocketAddr::new(ip, *port)));
+        if services.is_empty() {
+            return Ok(None);
         }
-        Ok(found)
+        // The root stands for: there is no such service. Port 0 is none.
+        services.retain(|(_, port, target)| *port != 0 && !matches!(target.as_str(), "" | "."));
+        let first = services.iter().map(|service| service.0).min();
+        services.retain(|(priority, ..)| Some(*priority) == first);
+        // Each target is asked for once.
+        services.sort_by(|a, b| a.2.cmp(&b.2));
+        let deadline = Instant::now() + PATIENCE;
+        let (mut found, mut fault) = (Vec::new(), None);
+        for services in services.chunk_by(|a, b| a.2 == b.2).take(MOST_SERVERS) {
+            if found.len() >= MOST_SERVERS {
+                break;
+            }
+            let target = &services[0].2;
+            let addresses = match Instant::now() < deadline {
+                true => self.addresses(target),
+                false => Err("there was no time to ask for all targets".to_owned()),
+            };
+            let key = (self.servers[0], target.clone());
+            let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let addresses = match addresses {
+                Ok(addresses) => {
+                    if remembered.len() >= MOST_REMEMBERED {
+                        remembered.clear();
+                    }
+                    remembered.insert(key, addresses.clone());
+                    addresses
+                }
+                Err(why) => {
+                    fault = Some(why);
+                    remembered.get(&key).cloned().unwrap_or_default()
+                }
+            };
+            for ip in addresses {
+                found.extend(services.iter().map(|(_, port, _)| SocketAddr::new(ip, *port)));
+            }
+        }
+        match fault {
+            Some(why) if found.is_empty() => return Err(why),
+            // To be asked again soon.
+            Some(_) => self.fresh_for = self.fresh_for.min(NOTHING),
+            None => {}
+        }
+        Ok(Some(found))
     }
 
     /// The addresses of a host. One with addresses of both families is one host, which is not to be
@@ -105,6 +184,7 @@ impl Asking<'_> {
     /// Takes each record of this kind in the answer. Those of names that stand for the name (CNAME)
     /// are among them.
     fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
+        self.questions = self.questions.saturating_add(1);
         let Reply(message) = ask::ask(&self.servers, name, kind)?;
         let packet = ask::parse(&message).ok_or("an answer makes no sense")?;
         for record in &packet.answers {
@@ -121,18 +201,37 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     if !dns.servers.is_empty() {
         return Ok(dns.servers.clone());
     }
-    let text = std::fs::read_to_string(SYSTEM).map_err(|error| format!("{SYSTEM}: {error}"))?;
-    let servers = of_system(&text);
-    if servers.is_empty() { Err(format!("{SYSTEM} names no server")) } else { Ok(servers) }
+    match read_text(Path::new(SYSTEM)) {
+        Ok(text) => Ok(of_system(&text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(of_system("")),
+        Err(error) => Err(format!("{SYSTEM}: {error}")),
+    }
 }
 
-/// The servers of a resolv.conf(5).
+/// The servers of a resolv.conf(5), read as glibc reads it: what stands behind the address is a
+/// comment. Without any it is the server of this host.
 fn of_system(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
-        let address = line.trim().strip_prefix("nameserver")?.trim();
-        Some(SocketAddr::new(address.parse().ok()?, 53))
+        let line = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;
+        server_of_system(line.split_ascii_whitespace().next()?)
     };
-    text.lines().filter_map(server).collect()
+    let servers: Vec<SocketAddr> = text.lines().filter_map(server).take(MOST_OF_SYSTEM).collect();
+    if servers.is_empty() { vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)] } else { servers }
+}
+
+/// An address, perhaps with the interface that it counts on: `fe80::1%eth0`.
+fn server_of_system(text: &str) -> Option<SocketAddr> {
+    let Some((address, zone)) = text.split_once('%') else {
+        return Some(SocketAddr::new(text.parse().ok()?, PORT));
+    };
+    let address: Ipv6Addr = address.parse().ok()?;
+    let of_interface = || {
+        let is_name = !zone.contains('/') && !zone.starts_with('.');
+        let file = is_name.then(|| format!("/sys/class/net/{zone}/ifindex"))?;
+        read_text(Path::new(&file)).ok()?.trim().parse().ok()
+    };
+    let scope = zone.parse().ok().or_else(of_interface)?;
+    Some(SocketAddrV6::new(address, PORT, 0, scope).into())
 }
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ mod dns;
 mod folder;
 
 pub use config::{Dns, Folder, Names, Nats};
-pub use folder::{LocalEntry, Registration, known_names, locals, mirror, mirrored, unmirror};
-pub use tautline_policy::Fault;
+pub use folder::{LocalEntry, Registration, host, known_names, locals, mirror, mirrored, unmirror};
+pub use tautline_policy::{Fault, file};
 
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ pub const SCHEME: &str = "name";
 
 /// Most bytes of a name.
 pub const MOST_BYTES: usize = 200;
+
+/// Most endpoints that an answer names as left out.
+pub const MOST_REFUSED: usize = 100;
 
 /// One socket, or one server, behind a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,11 +49,34 @@ pub struct Entry {
 
 /// What a resolver knows of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answer {
     /// What it stands for; nothing, perhaps.
     pub entries: Vec<Entry>,
+    /// Endpoints that were left out, because a name may not stand for them. At most
+    /// [`MOST_REFUSED`].
+    pub refused: Vec<String>,
     /// When to ask again.
     pub fresh_for: Duration,
+}
+
+impl Answer {
+    /// An answer that nothing was left out of.
+    pub fn new(entries: Vec<Entry>, fresh_for: Duration) -> Self {
+        Answer { entries, refused: Vec::new(), fresh_for }
+    }
+
+    /// Without the endpoints that a name may not stand for.
+    fn admit(mut self, is_of_this_host: bool) -> Self {
+        for entry in &mut self.entries {
+            let may_be_ipc = is_of_this_host || entry.id.is_some();
+            self.refused
+                .extend(entry.endpoints.extract_if(.., |endpoint| !may_stand_for(endpoint, may_be_ipc)));
+        }
+        self.entries.retain(|entry| !entry.endpoints.is_empty());
+        self.refused.truncate(MOST_REFUSED);
+        self
+    }
 }
 
 /// Knows names.
@@ -58,15 +84,50 @@ pub trait Resolver: Send + Sync {
     /// What messages to people call it.
     fn title(&self) -> &'static str;
 
-    /// What a name stands for now. May take seconds.
+    /// What a name stands for now, as this resolver was told. May take seconds.
     ///
     /// # Errors
     /// It cannot be asked: in words, why. What it has said before still counts.
-    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String>;
+    fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String>;
+
+    /// True if all its entries come from this host, so that `ipc` may be among them.
+    fn is_of_this_host(&self) -> bool {
+        false
+    }
+
+    /// What a name may stand for now: the answer of [`Resolver::look_up`] without the endpoints
+    /// that it may not stand for. May take seconds.
+    ///
+    /// Only endpoints of streams are left. An `inproc` endpoint would lead into the program itself,
+    /// past CURVE and ZAP. An `ipc` endpoint counts only from this host. A `tcp` endpoint has no
+    /// source address, which a rule of a policy could take for the destination.
+    ///
+    /// # Errors
+    /// As [`Resolver::look_up`].
+    fn resolve(&self, names: &Names, name: &str) -> Result<Answer, String> {
+        Ok(self.look_up(names, name)?.admit(self.is_of_this_host()))
+    }
+}
+
+/// Whether an entry that another host has written may have this endpoint.
+pub(crate) fn may_come_from_elsewhere(endpoint: &str) -> bool {
+    may_stand_for(endpoint, false)
+}
+
+/// Whether a name may stand for an endpoint.
+pub(crate) fn may_stand_for(endpoint: &str, may_be_ipc: bool) -> bool {
+    let Some((scheme, address)) = endpoint.split_once("://") else { return false };
+    let is_text = !address.is_empty() && !endpoint.chars().any(char::is_control);
+    is_text
+        && match scheme {
+            "tcp" | "tls+tcp" | "ws" | "wss" | "vsock" => !address.contains(';'),
+            "ipc" => may_be_ipc,
+            _ => false,
+        }
 }
 
 /// All resolvers. Each answers with no entries where the file does not mention it.
-pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::ByDns];
+pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::BY_DNS];
 
 /// Whether this can be a name: letters, digits, `-`, `_`, and dots between them.
 pub fn is_name(text: &str) -> bool {

@@ -93,7 +93,7 @@ fn publics_of(path: &Path, all: &mut Vec<String>) -> io::Result<()> {
 
 fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
-    let file = fs::File::open(path).map_err(|error| with(path, &error))?;
+    let file = crate::file::open(path).map_err(|error| with(path, &error))?;
     // In one piece, so that no copy is left in memory.
     text.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
     let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| with(path, &error))?;

@@ -24,6 +24,7 @@
 
 mod address;
 mod fault;
+pub mod file;
 pub mod keys;
 mod limits;
 mod parse;
@@ -148,7 +149,7 @@ impl Policy {
 impl Wrap {
     /// The key of the server at this endpoint.
     pub fn server(&self, endpoint: &str) -> Option<&Key> {
-        self.servers.iter().find(|(pattern, _)| pattern.fits(endpoint)).map(|(_, key)| key)
+        self.servers.iter().find(|(pattern, _)| pattern.fits_endpoint(endpoint)).map(|(_, key)| key)
     }
 
     /// The user id of the server at this endpoint, as with [`keys::owners`]; empty without a file.

@@ -89,7 +89,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
         rule.types = value.each(|value| value.word(&types).map(str::to_owned))?;
     }
     if let Some(value) = table.take("endpoint") {
-        rule.endpoints = value.each(pattern)?;
+        rule.endpoints = value.each(endpoints)?;
     }
     if let Some(value) = table.take("address") {
         rule.addresses = value.each(network)?;
@@ -158,7 +158,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
         grant.types = value.each(|value| value.word(&types).map(str::to_owned))?;
     }
     if let Some(value) = table.take("endpoint") {
-        grant.endpoints = value.each(pattern)?;
+        grant.endpoints = value.each(endpoints)?;
     }
     if let Some(value) = table.take("program") {
         grant.programs = value.each(pattern)?;
@@ -202,6 +202,10 @@ fn prefixes(value: Value<'_>) -> Result<Vec<Vec<u8>>, Fault> {
 
 fn pattern(value: Value<'_>) -> Result<Pattern, Fault> {
     value.text().map(|text| Pattern::new(&text))
+}
+
+fn endpoints(value: Value<'_>) -> Result<Pattern, Fault> {
+    value.parsed(Pattern::of_endpoints)
 }
 
 fn network(value: Value<'_>) -> Result<Network, Fault> {

@@ -1,3 +1,6 @@
+/// The transports whose endpoints may have a source address.
+const TCP: [&str; 2] = ["tcp://", "tls+tcp://"];
+
 /// A text in which `*` stands for any characters, also for none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(String);
@@ -5,6 +8,38 @@ pub(crate) struct Pattern(String);
 impl Pattern {
     pub(crate) fn new(text: &str) -> Self {
         Pattern(text.to_owned())
+    }
+
+    /// A pattern for the endpoints that a rule is about.
+    ///
+    /// # Errors
+    /// The reason if it would fit other endpoints than its writer means.
+    pub(crate) fn of_endpoints(text: &str) -> Result<Self, &'static str> {
+        let is_tcp = TCP.iter().any(|scheme| text.starts_with(scheme));
+        if is_tcp && text.contains(';') {
+            return Err("has a source address (`;`), which is not compared with anything");
+        }
+        let host = text.split_once("://").map_or("", |(_, address)| address);
+        let before = host.split_once('*').map_or("", |(before, _)| before);
+        let is_cut = match before.as_bytes().first() {
+            Some(b'[') => !before.contains(']'),
+            Some(b'0'..=b'9') => !before.contains([':', '/']),
+            _ => false,
+        };
+        if is_cut {
+            return Err("has a `*` in an address, which fits host names, too (`10.0.0.evil.example`): \
+                        use `address`, for example `address = \"10.0.0.0/24\"`");
+        }
+        Ok(Pattern::new(text))
+    }
+
+    /// Whether an endpoint fits. Its source address (`tcp://SOURCE;DESTINATION`) does not count.
+    pub(crate) fn fits_endpoint(&self, endpoint: &str) -> bool {
+        let is_of = |scheme: &&&str| endpoint.starts_with(**scheme);
+        match (TCP.iter().find(is_of), endpoint.rsplit_once(';')) {
+            (Some(scheme), Some((_, destination))) => self.fits(&format!("{scheme}{destination}")),
+            _ => self.fits(endpoint),
+        }
     }
 
     /// Whether all of `text` fits.
@@ -35,5 +70,35 @@ mod tests {
         assert!(fits("a*b*c", "a1b2c") && fits("a*b*c", "abbcc") && fits("*b*", "abc"));
         assert!(!fits("a*a", "a") && !fits("a*b*c", "acb") && !fits("tcp://*:5555", "tcp://*:55555"));
         assert!(!fits("", "x") && !fits("x", ""));
+    }
+
+    #[test]
+    fn a_source_address_does_not_count() {
+        let fits = |pattern: &str, endpoint| Pattern::of_endpoints(pattern).unwrap().fits_endpoint(endpoint);
+        assert!(!fits("tcp://10.0.0.9:*", "tcp://10.0.0.9:1;8.8.8.8:5555"));
+        assert!(fits("tcp://8.8.8.8:*", "tcp://10.0.0.9:1;8.8.8.8:5555"));
+        assert!(fits("tls+tcp://8.8.8.8:*", "tls+tcp://10.0.0.9:1;8.8.8.8:5555"));
+        assert!(fits("ipc:///run/a;b", "ipc:///run/a;b") && fits("ws://h:1/a;*", "ws://h:1/a;b"));
+    }
+
+    #[test]
+    fn a_star_in_an_address_is_a_fault() {
+        for text in
+            ["tcp://10.0.0.*", "tcp://10.0.0.*:5555", "ws://1*", "wss://10.*:1/x", "tcp://[fd00::*]:1"]
+        {
+            assert!(Pattern::of_endpoints(text).unwrap_err().contains("`address`"), "{text}");
+        }
+        assert!(Pattern::of_endpoints("tcp://10.0.0.9:*;*").unwrap_err().contains("source"));
+        for text in [
+            "*",
+            "tcp://*",
+            "tcp://*:5555",
+            "tcp://10.0.0.1:*",
+            "tcp://[::1]:*",
+            "ws://10.0.0.1/*",
+            "ipc:///1*",
+        ] {
+            assert!(Pattern::of_endpoints(text).is_ok(), "{text}");
+        }
     }
 }

@@ -124,7 +124,8 @@ impl Rule {
         let address = |address: IpAddr| self.addresses.iter().any(|network| network.has(address));
         self.is_about(question.call)
             && has(&self.types, question.socket_type)
-            && any(&self.endpoints, question.endpoint)
+            && (self.endpoints.is_empty()
+                || self.endpoints.iter().any(|one| one.fits_endpoint(question.endpoint)))
             && (self.addresses.is_empty() || question.address.is_some_and(address))
             && (self.scopes.is_empty() || self.scopes.contains(&Scope::of(question.address)))
             && any(&self.programs, question.program)

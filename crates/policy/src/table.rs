@@ -89,6 +89,17 @@ impl<'a> Value<'a> {
         self.source.fault(self.value.span(), format!("`{}` {what}", self.name))
     }
 
+    /// What `parse` makes of a text.
+    ///
+    /// # Errors
+    /// It is something else, or the reason that `parse` gives.
+    pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Result<T, Fault> {
+        match self.value.get_ref() {
+            DeValue::String(text) => parse(text).map_err(|why| self.fault(why)),
+            _ => Err(self.fault("must be a text in quotes")),
+        }
+    }
+
     /// A text.
     ///
     /// # Errors

@@ -36,7 +36,10 @@ pub enum TlsTrust {
 impl TlsWrap {
     /// The name that the server at this endpoint has to prove, if it is not that of its host.
     pub fn server(&self, endpoint: &str) -> Option<&str> {
-        self.servers.iter().find(|(pattern, _)| pattern.fits(endpoint)).map(|(_, name)| name.as_str())
+        self.servers
+            .iter()
+            .find(|(pattern, _)| pattern.fits_endpoint(endpoint))
+            .map(|(_, name)| name.as_str())
     }
 
     /// All files and folders.

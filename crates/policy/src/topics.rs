@@ -97,7 +97,8 @@ impl Grant {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
         };
         (self.types.is_empty() || self.types.iter().any(|name| name == question.socket_type))
-            && any(&self.endpoints, question.endpoint)
+            && (self.endpoints.is_empty()
+                || self.endpoints.iter().any(|one| one.fits_endpoint(question.endpoint)))
             && any(&self.programs, question.program)
     }
 

@@ -161,6 +161,25 @@ fn wraps_name_keys_by_endpoint() {
 }
 
 #[test]
+fn rules_judge_the_destination_of_an_endpoint() {
+    let policy = policy(
+        r#"
+        [[rules]]
+        call = "connect"
+        endpoint = "tcp://10.0.0.9:*"
+        action = "allow"
+        [[rules]]
+        call = "connect"
+        action = "refuse"
+        "#,
+    );
+    let of = |endpoint| action(&policy, &Question::new(Call::Connect, "PUSH", endpoint));
+    assert_eq!(of("tcp://10.0.0.9:1"), Action::Allow);
+    assert_eq!(of("tcp://8.8.8.8:1;10.0.0.9:1"), Action::Allow);
+    assert_eq!(of("tcp://10.0.0.9:1;8.8.8.8:5555"), Action::Refuse);
+}
+
+#[test]
 fn topics_are_granted_together() {
     let policy = policy(
         r#"
@@ -293,6 +312,14 @@ fn faults_name_their_line() {
             "must be one of: bind, connect, accept",
         ),
         ("[[rules]]\naction = \"warn\"\naddress = \"10.0.0.1/8\"", 3, "must be an address"),
+        (
+            "[[rules]]\naction = \"allow\"\nendpoint = \"tcp://10.0.0.*\"",
+            3,
+            "`endpoint` has a `*` in an address",
+        ),
+        ("[[rules]]\naction = \"allow\"\nendpoint = [\"*\",\n\"tcp://[fd00:*\"]", 4, "use `address`"),
+        ("[[topics]]\nsubscribe = \"a\"\nendpoint = \"tcp://10.*:5556\"", 3, "use `address`"),
+        ("[[rules]]\naction = \"warn\"\nendpoint = \"tcp://*;*\"", 3, "has a source address"),
         ("[[rules]]\naction = \"warn\"\ntype = \"pub\"", 3, "must be one of: PAIR, PUB"),
         ("[[rules]]\naction = \"warn\"\nsecure = \"no\"", 3, "must be true or false"),
         ("[[rules]]\naction = \"wrap\"", 1, "go together"),

@@ -1,6 +1,5 @@
 //! Where NATS is, and how the bridge logs in.
 
-use std::fs;
 use std::path::PathBuf;
 
 use async_nats::ServerAddr;
@@ -120,7 +119,7 @@ fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, Fault> {
 /// A file that can be read.
 fn readable(path: Spanned<PathBuf>, lines: Lines<'_>) -> Result<(usize, PathBuf), Fault> {
     let (line, path) = lines.take(path);
-    match fs::File::open(&path) {
+    match tautline_names::file::open(&path) {
         Ok(_) => Ok((line, path)),
         Err(error) => Err(Fault::new(line, format!("{}: {error}", path.display()))),
     }

@@ -118,7 +118,7 @@ fn secrets_are_in_files_that_can_be_read() {
         ("servers = \"nats://a\"\ncredentials = \"/does/not/exist\"\n", 3, "/does/not/exist"),
         ("servers = \"nats://a\"\nuser = \"u\"\n", 3, "needs `password_file`"),
         (
-            "servers = \"nats://a\"\ntoken_file = \"/dev/null\"\nnkey_file = \"/dev/null\"\n",
+            "servers = \"nats://a\"\ntoken_file = \"Cargo.toml\"\nnkey_file = \"Cargo.toml\"\n",
             3,
             "one login only",
         ),
@@ -127,5 +127,19 @@ fn secrets_are_in_files_that_can_be_read() {
         let fault = Config::parse(&format!("[nats]\n{lines}")).unwrap_err();
         assert!(fault.line == line && fault.what.contains(what), "{lines}: {fault}");
         assert!(!fault.what.contains("secret"), "{fault}");
+    }
+}
+
+#[test]
+fn files_that_are_pipes_are_refused() {
+    let pipe = std::env::temp_dir().join(format!("tautline-bridge-pipe-{}", std::process::id()));
+    let _ = std::fs::remove_file(&pipe);
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let file = Config::load(&pipe).unwrap_err();
+    let ca = format!("{NATS}tls = {{ ca = {:?} }}\n", pipe);
+    let of_tls = Config::parse(&ca).unwrap_err();
+    std::fs::remove_file(&pipe).unwrap();
+    for fault in [file, of_tls] {
+        assert!(fault.to_string().contains("regular file"), "{fault}");
     }
 }

@@ -2,9 +2,9 @@
 //! that a mistake is told here; the library reads it again.
 
 use std::ffi::OsString;
-use std::fs;
 use std::path::Path;
 
+use tautline_policy::file::read_text;
 use tautline_policy::{Policy, READY};
 
 use crate::config::{Config, expand};
@@ -21,7 +21,7 @@ pub fn value(named: &str) -> Result<OsString> {
         return Ok(named.into());
     }
     let path = expand(Path::new(&named));
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = read_text(&path).map_err(|error| {
         let known: Vec<&str> = READY.iter().map(|(name, _)| *name).collect();
         Failure::file(&path, &error)
             .hint(format!("--policy takes {}, a file, or @NAME of a saved one", known.join(", ")))

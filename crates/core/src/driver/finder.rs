@@ -164,8 +164,13 @@ impl Finder {
         let unfit = |error: Error| Denied { error, why: format!("{} stands for it", self.given) };
         let parsed = transport::parse(endpoint).map_err(unfit)?;
         let allowed = self.allowed(endpoint, &parsed)?;
-        if matches!(parsed, Endpoint::Inproc(_)) {
-            return Ok(Plan::Meet);
+        match parsed {
+            // Only `nearest` names one; it would lead past CURVE and ZAP otherwise.
+            Endpoint::Inproc(_) if endpoint.starts_with(INPROC) && may_be_inproc(&self.options) => {
+                return Ok(Plan::Meet);
+            }
+            Endpoint::Stream(..) => {}
+            _ => return Err(unfit(Error::Invalid)),
         }
         match check_dial(&parsed, &self.options) {
             // An interface may come later.
@@ -260,6 +265,17 @@ impl Follower for Finder {
         self.site.tap.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
         let driver = self.site.driver.clone();
         driver.post(Box::new(move |turn| self.turn_to(turn, version, &wanted, plans)));
+    }
+
+    fn refused(&self, resolver: &str, endpoint: &str) {
+        let why = format!("{resolver} says that {} stands for it, which it may not", self.given);
+        let number = Error::Invalid.errno() as u32;
+        self.site.tap.emit_because(
+            event::HANDSHAKE_FAILED_NO_DETAIL,
+            number,
+            &Ends::connected(endpoint),
+            &why,
+        );
     }
 
     fn away(&self, resolver: &str, why: Option<&str>) {

@@ -60,7 +60,7 @@ fn server(says: Says) -> SocketAddr {
 
 fn resolve(says: Says, port: Option<u16>) -> Result<Answer, String> {
     let dns = Dns { suffix: "test".into(), servers: vec![server(says)], port, both_families: false };
-    ByDns.resolve(&Names { dns: Some(dns), ..Names::default() }, "orders")
+    ByDns::new().resolve(&Names { dns: Some(dns), ..Names::default() }, "orders")
 }
 
 fn a(last: u8) -> RData<'static> {
@@ -151,7 +151,107 @@ fn what_claims_too_many_records_is_not_read() {
 
 #[test]
 fn the_servers_of_the_system() {
-    let text =
-        "# c\nsearch x\nnameserver 10.0.0.1\nnameserver  fe80::1%eth0\n nameserver\t::1\noptions ndots:5";
-    assert_eq!(of_system(text), ["10.0.0.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()]);
+    let of = |text| of_system(text).iter().map(SocketAddr::to_string).collect::<Vec<_>>();
+    let text = "# c\n;nameserver 10.0.0.9\nsearch x\nnameserver 10.0.0.1 # mine\nNAMESERVER 10.0.0.8\n\
+                nameserver  fe80::1%1\nnameserver\t::1\t\noptions ndots:5\nnameserver 10.0.0.4";
+    assert_eq!(of(text), ["10.0.0.1:53", "[fe80::1%1]:53", "[::1]:53"]);
+    assert_eq!(of("nameserver fe80::1%../x\nnameservers 10.0.0.1"), ["127.0.0.1:53"]);
+    #[cfg(target_os = "linux")]
+    assert_eq!(of("nameserver fe80::1%lo"), ["[fe80::1%1]:53"]);
+}
+
+#[test]
+fn questions_about_one_name_are_bounded() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let most = 2 * MOST_SERVERS as u32 + 1;
+    let answer = resolve(
+        |_, kind| {
+            ASKED.fetch_add(1, Ordering::SeqCst);
+            let target = |number: usize| &*Box::leak(format!("t{number}.test").into_boxed_str());
+            let targets = |count| (0..count).map(|number| (0, srv(0, 5555, target(number)))).collect();
+            match kind {
+                QTYPE::TYPE(TYPE::SRV) => (RCODE::NoError, targets(1200)),
+                _ => (RCODE::NameError, Vec::new()),
+            }
+        },
+        None,
+    )
+    .unwrap();
+    assert_eq!(endpoints(&answer), [""; 0]);
+    // The first question comes by UDP and by TCP.
+    let asked = ASKED.load(Ordering::SeqCst) - 1;
+    assert!(asked <= most, "{asked}");
+    assert!(answer.fresh_for >= EACH_QUESTION * asked, "{:?}", answer.fresh_for);
+}
+
+#[test]
+fn a_target_with_two_ports_is_asked_for_once() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let answer = resolve(
+        |_, kind| match kind {
+            QTYPE::TYPE(TYPE::SRV) => {
+                (RCODE::NoError, vec![(60, srv(0, 7001, "a.test")), (60, srv(0, 7002, "a.test"))])
+            }
+            QTYPE::TYPE(TYPE::A) => {
+                ASKED.fetch_add(1, Ordering::SeqCst);
+                (RCODE::NoError, vec![(60, a(1))])
+            }
+            _ => (RCODE::NameError, Vec::new()),
+        },
+        None,
+    )
+    .unwrap();
+    assert_eq!(endpoints(&answer), ["tcp://10.0.0.1:7001", "tcp://10.0.0.1:7002"]);
+    assert_eq!(ASKED.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_target_that_cannot_be_asked_for_does_not_take_the_others_away() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static HAS_TROUBLE: AtomicBool = AtomicBool::new(true);
+    let says: Says = |name, kind| match (name, kind) {
+        ("_orders._tcp.test", QTYPE::TYPE(TYPE::SRV)) => {
+            (RCODE::NoError, vec![(60, srv(0, 7001, "a.test")), (60, srv(0, 7002, "b.test"))])
+        }
+        ("a.test", QTYPE::TYPE(TYPE::A)) => (RCODE::NoError, vec![(60, a(1))]),
+        ("b.test", QTYPE::TYPE(TYPE::A)) if !HAS_TROUBLE.load(Ordering::SeqCst) => {
+            (RCODE::NoError, vec![(60, a(2))])
+        }
+        ("b.test", _) => (RCODE::ServerFailure, Vec::new()),
+        _ => (RCODE::NoError, Vec::new()),
+    };
+    let dns = Dns { suffix: "test".into(), servers: vec![server(says)], port: None, both_families: false };
+    let names = Names { dns: Some(dns), ..Names::default() };
+    let by_dns = ByDns::new();
+    let ask = |has_trouble| {
+        HAS_TROUBLE.store(has_trouble, Ordering::SeqCst);
+        by_dns.resolve(&names, "orders").unwrap()
+    };
+    let answer = ask(true);
+    assert_eq!(endpoints(&answer), ["tcp://10.0.0.1:7001"]);
+    assert_eq!(answer.fresh_for, NOTHING);
+    let both = ["tcp://10.0.0.1:7001", "tcp://10.0.0.2:7002"];
+    assert_eq!(endpoints(&ask(false)), both);
+    // What it had before still counts.
+    assert_eq!(endpoints(&ask(true)), both);
+}
+
+#[test]
+fn a_service_that_is_not_there_is_not_looked_for_elsewhere() {
+    for says in [
+        (|name, kind| match (name, kind) {
+            ("_orders._tcp.test", QTYPE::TYPE(TYPE::SRV)) => (RCODE::NoError, vec![(60, srv(0, 0, "."))]),
+            _ => (RCODE::NoError, vec![(60, a(1))]),
+        }) as Says,
+        |name, kind| match (name, kind) {
+            ("_orders._tcp.test", QTYPE::TYPE(TYPE::SRV)) => {
+                (RCODE::NoError, vec![(60, srv(0, 0, "a.test"))])
+            }
+            _ => (RCODE::NoError, vec![(60, a(1))]),
+        },
+    ] {
+        assert_eq!(endpoints(&resolve(says, Some(5555)).unwrap()), [""; 0]);
+    }
 }

@@ -1,0 +1,282 @@
+//! Files of entries: how they are recognised, read, written and removed.
+//!
+//! The folder may have been named by mistake, and have files of other programs. So a file is an
+//! entry only if its name has the form of one, if it is a regular file that only this user (or
+//! root) can write to, and if it begins with [`MARKER`]. Links are not followed. An entry is
+//! written under another name, locked, and renamed. So if an entry has no lock, its program is
+//! dead.
+
+use std::fmt;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use super::is_part;
+
+/// The first line of each entry.
+const MARKER: &str = "tautline-name 1\n";
+/// Most bytes of an entry.
+const MOST_BYTES: usize = 4096;
+/// What the socket's file is called, beside its entry.
+pub(super) const SOCKET: &str = ".ipc";
+/// An entry that is being written is called so, with an id behind.
+const DRAFT: &str = ".new-";
+/// Hexadecimal digits of an id.
+const ID_DIGITS: usize = 12;
+
+/// What an entry is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileName {
+    pub(super) id: String,
+    /// Whose it is, if not this host's.
+    pub(super) host: Option<String>,
+}
+
+impl FileName {
+    pub(super) fn local(id: &str) -> Self {
+        FileName { id: id.to_owned(), host: None }
+    }
+
+    /// `None` for a file that is called differently.
+    pub(super) fn parse(file: &str) -> Option<Self> {
+        let (id, host) = match file.split_once('@') {
+            Some((id, host)) => (id, Some(host)),
+            None => (file, None),
+        };
+        let is_entry = is_id(id) && host.is_none_or(is_part);
+        is_entry.then(|| FileName { id: id.to_owned(), host: host.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.id)?;
+        self.host.as_ref().map_or(Ok(()), |host| write!(f, "@{host}"))
+    }
+}
+
+/// An entry as it lies in the folder of its name.
+pub(super) struct Found {
+    pub(super) id: String,
+    /// Whose it is, if not this host's.
+    pub(super) host: Option<String>,
+    pub(super) remote: Vec<String>,
+}
+
+/// Reads an entry; `None` for any other file. The entry of a dead program is removed.
+pub(super) fn read(folder: &Path, name: FileName) -> Option<Found> {
+    let path = folder.join(name.to_string());
+    let (file, text) = open(&path).and_then(with_text).ok()?;
+    let lines = text.strip_prefix(MARKER)?;
+    if name.host.is_none() && is_unlocked(&file) {
+        let _ = fs::remove_file(&path);
+        remove_socket(&folder.join(format!("{}{SOCKET}", name.id)));
+        return None;
+    }
+    let remote = lines.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    Some(Found { id: name.id, host: name.host, remote })
+}
+
+/// Removes a file if it is an entry that a dead program had not finished.
+pub(super) fn sweep(folder: &Path, file: &str) {
+    if !file.strip_prefix(DRAFT).is_some_and(is_id) {
+        return;
+    }
+    let path = folder.join(file);
+    // A program writes the marker under its lock.
+    if open(&path)
+        .and_then(with_text)
+        .is_ok_and(|(file, text)| text.starts_with(MARKER) && is_unlocked(&file))
+    {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Writes an entry. Its lock is held as long as the file is open.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::InvalidInput`] for endpoints that are too long or no lines,
+/// [`io::ErrorKind::AlreadyExists`] if a file that is no entry has its name.
+pub(super) fn write(folder: &Path, name: &FileName, remote: &[String]) -> io::Result<File> {
+    let text: String =
+        [MARKER.to_owned()].into_iter().chain(remote.iter().map(|line| format!("{line}\n"))).collect();
+    let is_line = |line: &String| !line.is_empty() && !line.contains('\n');
+    if text.len() > MOST_BYTES || !remote.iter().all(is_line) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the endpoints are too long for an entry"));
+    }
+    let file = name.to_string();
+    match is_entry(&folder.join(&file)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(_) => {
+            let what = format!("{file} is there, and is no entry");
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
+    }
+    place(folder, &file, &text)
+}
+
+/// Removes an entry.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::InvalidData`] for a file that is none.
+pub(super) fn remove(folder: &Path, name: &FileName) -> io::Result<()> {
+    let path = folder.join(name.to_string());
+    is_entry(&path)?;
+    fs::remove_file(path)
+}
+
+/// Puts a file in the place of another one, as a whole, and locks it.
+pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
+    let draft = folder.join(format!("{DRAFT}{}", new_id()));
+    let mut options = OpenOptions::new();
+    // A new file: nothing that is there is written to, and no link is followed.
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o644).custom_flags(libc::O_NOFOLLOW);
+    }
+    let mut new = options.open(&draft)?;
+    let written = (|| {
+        // Before the marker is written: a marked file without a lock is that of a dead program.
+        new.try_lock().map_err(io::Error::from)?;
+        new.write_all(text.as_bytes())?;
+        fs::rename(&draft, folder.join(file))
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written.map(|()| new)
+}
+
+/// Reads a file of this user.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::PermissionDenied`] for a file that others can write to,
+/// [`io::ErrorKind::InvalidData`] for one that is too long or no regular file.
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
+    Ok(with_text(open(path)?)?.1)
+}
+
+/// Succeeds if only this user (or root) can write to a folder.
+///
+/// # Errors
+/// [`io::ErrorKind::PermissionDenied`] with the reason, or the system's.
+pub(super) fn check_folder(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder"));
+    }
+    check_owner(&found)
+}
+
+fn is_entry(path: &Path) -> io::Result<()> {
+    let is_marked = read_text(path)?.starts_with(MARKER);
+    is_marked.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no entry"))
+}
+
+/// Opens a file that only this user (or root) can write to.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // It may be a pipe that nothing writes to.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY,
+    );
+    let file = options.open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+    }
+    check_owner(&found)?;
+    Ok(file)
+}
+
+fn with_text(mut file: File) -> io::Result<(File, String)> {
+    let mut text = String::new();
+    (&mut file).take(MOST_BYTES as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+    }
+    Ok((file, text))
+}
+
+/// True if the program that had locked the file is dead.
+fn is_unlocked(file: &File) -> bool {
+    is_obtained(&file.try_lock_shared())
+}
+
+/// True if a lock was obtained. If the system cannot tell, it was not: its holder may live.
+pub(super) fn is_obtained(lock: &Result<(), TryLockError>) -> bool {
+    match lock {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+    }
+}
+
+fn remove_socket(path: &Path) {
+    #[cfg(unix)]
+    let is_socket = fs::symlink_metadata(path)
+        .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()));
+    #[cfg(not(unix))]
+    let is_socket = true;
+    if is_socket {
+        let _ = fs::remove_file(path);
+    }
+}
+
+#[cfg(unix)]
+fn check_owner(found: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let denied = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if found.uid() != 0 && found.uid() != own_user()? {
+        return denied(format!("it belongs to user {}, who is not the one of this process", found.uid()));
+    }
+    if found.mode() & 0o022 != 0 {
+        return denied(format!(
+            "other users can write to it (mode {:03o}): chmod go-w",
+            found.mode() & 0o777
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_owner(_: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+/// The user that this process works for.
+#[cfg(unix)]
+fn own_user() -> io::Result<u32> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    use std::sync::OnceLock;
+    if let Ok(found) = fs::metadata("/proc/self") {
+        return Ok(found.uid());
+    }
+    // Where the system has no such folder: the owner of a file that is made.
+    static OWN: OnceLock<u32> = OnceLock::new();
+    if let Some(own) = OWN.get() {
+        return Ok(*own);
+    }
+    let path = std::env::temp_dir().join(format!(".tautline-{}", new_id()));
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let _ = fs::remove_file(&path);
+    let own = file.metadata()?.uid();
+    Ok(*OWN.get_or_init(|| own))
+}
+
+/// As good as unique among all hosts, and nothing that others can guess.
+pub(super) fn new_id() -> String {
+    // std seeds its hashers with random numbers of the system.
+    let random = RandomState::new().build_hasher().finish();
+    format!("{:012x}", random & 0xffff_ffff_ffff)
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == ID_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,76 @@
+//! Opens and reads files of settings: policies, names files, keys, certificates.
+//!
+//! The path of such a file may lead to a pipe, which blocks its reader until something writes, or
+//! to a device, which may never end. So only regular files are opened, and no more than a limit is
+//! read.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The longest text of settings, in bytes.
+pub const LONGEST: u64 = 16 << 20;
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// The system's; [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::InvalidInput`] for
+/// a pipe, a device or a socket.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    // Otherwise the call waits for a writer if the path leads to a pipe.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    match () {
+        () if kind.is_file() => Ok(file),
+        () if kind.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
+        () => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
+/// Reads the text of a regular file.
+///
+/// # Errors
+/// As [`open`]; [`io::ErrorKind::InvalidData`] if it is not UTF-8, or longer than [`LONGEST`].
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let file = open(path)?;
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "it is longer than 16 MiB");
+    if file.metadata()?.len() > LONGEST {
+        return Err(too_long());
+    }
+    let mut text = String::new();
+    // It may be growing.
+    let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
+    if length as u64 > LONGEST { Err(too_long()) } else { Ok(text) }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn pipes_devices_and_long_files_are_refused() {
+        let folder = std::env::temp_dir().join(format!("tautline-file-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let kind = |path: &Path| read_text(path).unwrap_err().kind();
+        assert_eq!(kind(&pipe), io::ErrorKind::InvalidInput);
+        assert_eq!(kind(Path::new("/dev/zero")), io::ErrorKind::InvalidInput);
+        assert_eq!(kind(&folder), io::ErrorKind::IsADirectory);
+        assert_eq!(kind(&folder.join("none")), io::ErrorKind::NotFound);
+        let long = folder.join("long");
+        File::create(&long).unwrap().set_len(LONGEST + 1).unwrap();
+        assert_eq!(kind(&long), io::ErrorKind::InvalidData);
+        let link = folder.join("link");
+        std::fs::write(folder.join("text"), "[names]").unwrap();
+        std::os::unix::fs::symlink("text", &link).unwrap();
+        assert_eq!(read_text(&link).unwrap(), "[names]");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
