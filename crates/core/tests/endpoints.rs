@@ -27,8 +27,10 @@ const ROUTER_RAW: i32 = 41;
 const IPV6: i32 = 42;
 const PLAIN_SERVER: i32 = 44;
 const CONNECT_ROUTING_ID: i32 = 61;
+const SOCKS_PROXY: i32 = 68;
 const RECONNECT_STOP: i32 = 109;
 const POLLIN: i32 = 1;
+const CONNECT_DELAYED: u16 = 0x2;
 const CONNECT_RETRIED: u16 = 0x4;
 const ACCEPTED: u16 = 0x20;
 const CLOSED: u16 = 0x80;
@@ -322,6 +324,40 @@ fn next_event(monitor: &mut Socket) -> (u16, u32) {
     let head = recv(monitor);
     recv(monitor);
     (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
+}
+
+/// The port of the client is the one that it connects to: TCP connects the socket to itself.
+#[test]
+fn a_socket_does_not_connect_to_itself() {
+    test("itself", |context| {
+        let free = TcpListener::bind((endpoint::loopback(), 0)).unwrap();
+        let at = free.local_addr().unwrap();
+        drop(free);
+        let own = format!("{at};{at}");
+        let mut ways = vec![(format!("tcp://{own}"), None), (format!("ws://{own}/"), None)];
+        ways.push((format!("tcp://{at}"), Some(own.clone())));
+        if cfg!(feature = "tls") {
+            ways.extend([(format!("tls+tcp://{own}"), None), (format!("wss://{own}/"), None)]);
+        }
+        for (to, proxy) in ways {
+            let mut dealer = context.socket(SocketType::Dealer).unwrap();
+            set(&mut dealer, LINGER, 0);
+            set(&mut dealer, RECONNECT_IVL, 1);
+            if let Some(proxy) = &proxy {
+                dealer.set_option(SOCKS_PROXY, proxy.as_bytes()).unwrap();
+            }
+            let name = format!("inproc://events of {to} by {proxy:?}");
+            dealer.monitor(Some(&name), 0xFFFF, 1, SocketType::Pair).unwrap();
+            let mut monitor = common::connected(context, SocketType::Pair, &name);
+            dealer.connect(&to).unwrap();
+            let mut retries = 0;
+            while retries < 3 {
+                let (event, _) = next_event(&mut monitor);
+                assert!([CONNECT_DELAYED, CLOSED, CONNECT_RETRIED].contains(&event), "{to}: {event:#x}");
+                retries += u32::from(event == CONNECT_RETRIED);
+            }
+        }
+    });
 }
 
 #[test]

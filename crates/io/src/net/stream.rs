@@ -41,7 +41,8 @@ impl Stream {
     ) -> Result<(Stream, bool), Failure> {
         let raw = RawAddress::new(address)?;
         let stream = Stream::new(sys::socket(address.domain(), libc::SOCK_STREAM)?, address.family());
-        match stream.start(&raw, source.filter(|_| address.is_inet()), options) {
+        let started = stream.start(&raw, source.filter(|_| address.is_inet()), options);
+        match started.and_then(|()| stream.refuse_itself()) {
             Ok(()) => Ok((stream, true)),
             // An interrupted connect goes on by itself, and must not be called again.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
@@ -158,17 +159,34 @@ impl Stream {
     }
 
     /// How a connect went on: true if the connection stands, false if it is still under way, else
-    /// why not.
+    /// why not. A TCP socket that has connected to itself is ECONNREFUSED: nobody listens there.
     pub fn finish_connect(&self) -> io::Result<bool> {
         if let Some(error) = self.take_error()? {
             return Err(error);
         }
         match RawAddress::ask(self.as_fd(), libc::getpeername) {
-            Ok(_) => Ok(true),
+            Ok(_) => self.refuse_itself().map(|()| true),
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
             // It was asked when the socket had become writable, and has no error.
             Err(error) if is_refused(&error) => Ok(true),
             Err(error) => Err(error),
+        }
+    }
+
+    /// ECONNREFUSED if the two ends of a TCP connection are the same socket. TCP allows that
+    /// (simultaneous open) if the system happens to choose the port that is connected to as the
+    /// local one. Closing the socket then resets it: in TIME_WAIT, it would keep the port from the
+    /// server for a minute.
+    fn refuse_itself(&self) -> io::Result<()> {
+        if !matches!(self.family, Family::V4 | Family::V6) {
+            return Ok(());
+        }
+        match (self.local_address(), self.peer_address()) {
+            (Ok(local), Ok(peer)) if local == peer => {
+                option::reset_on_close(self.as_fd())?;
+                Err(io::Error::from_raw_os_error(libc::ECONNREFUSED))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -277,6 +277,35 @@ fn a_port_is_taken_once_and_free_after_use() {
 }
 
 #[test]
+fn a_socket_that_connects_to_itself_is_refused_and_frees_the_port() {
+    for address in [format!("{}:0", loopback()), "[::1]:0".into()] {
+        let options = StreamOptions::default();
+        let Ok(listener) = Listener::bind(&Address::Inet(address.parse().unwrap()), &options, 10, false)
+        else {
+            continue; // A system without IPv6.
+        };
+        let address = listener.local_address().unwrap();
+        drop(listener);
+        let Address::Inet(own) = address else { panic!("{address:?}") };
+        let error = match Stream::connect(&address, Some(&own), &options) {
+            Ok((stream, at_once)) => {
+                assert!(!at_once);
+                ready(&stream, PollFd::OUT);
+                stream.finish_connect().unwrap_err()
+            }
+            Err(failure) => failure.error,
+        };
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{address}");
+        // A socket without SO_REUSEADDR can have the port: it is not in TIME_WAIT.
+        let raw = address::RawAddress::new(&address).unwrap();
+        let plain = crate::sys::socket(address.domain(), libc::SOCK_STREAM).unwrap();
+        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        let bound = unsafe { libc::bind(plain.as_fd().as_raw_fd(), raw.as_ptr(), raw.length()) };
+        crate::sys::check(bound).unwrap();
+    }
+}
+
+#[test]
 fn refused_connection_is_told() {
     let listener = bind(&format!("{}:0", loopback()));
     let address = listener.local_address().unwrap();
