@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{bind, set, test};
+use common::{bind, handshake, set, test};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -157,18 +157,6 @@ fn every_transport_keeps_the_limit() {
             check(&mut server, &mut events, &mut client, ENOUGH);
         });
     }
-}
-
-/// What a client of this type says to get through the handshake.
-fn handshake(socket_type: &str) -> Vec<u8> {
-    let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
-    bytes.extend_from_slice(b"NULL");
-    bytes.resize(64, 0);
-    let property = [b"\x0bSocket-Type\0\0\0", &[socket_type.len() as u8][..], socket_type.as_bytes()];
-    let ready = [b"\x05READY", &property.concat()[..]].concat();
-    bytes.extend_from_slice(&[4, ready.len() as u8]);
-    bytes.extend_from_slice(&ready);
-    bytes
 }
 
 /// The endpoint is unbound between two parts of a message, while something of the peer is unread:
