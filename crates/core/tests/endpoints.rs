@@ -29,6 +29,7 @@ const PLAIN_SERVER: i32 = 44;
 const CONNECT_ROUTING_ID: i32 = 61;
 const SOCKS_PROXY: i32 = 68;
 const RECONNECT_STOP: i32 = 109;
+const STOP_AFTER_DISCONNECT: i32 = 4;
 const POLLIN: i32 = 1;
 const CONNECT_DELAYED: u16 = 0x2;
 const CONNECT_RETRIED: u16 = 0x4;
@@ -377,6 +378,29 @@ fn no_interval_is_no_second_try() {
             let (socket, mut monitor) =
                 lonely(context, interval, 0, CONNECT_RETRIED | CLOSED | MONITOR_STOPPED);
             assert_eq!(next_event(&mut monitor).0, CLOSED);
+            socket.close();
+            assert_eq!(next_event(&mut monitor).0, MONITOR_STOPPED);
+        }
+    });
+}
+
+/// A program may wait for the event that libzmq sends when it stops to try.
+#[test]
+fn with_stop_after_disconnect_a_disconnect_between_two_tries_is_told() {
+    test("stop_after_disconnect", |context| {
+        let directory = endpoint::TempDir::new();
+        for to in ["tcp://127.0.0.1:1", "ws://127.0.0.1:1", &directory.ipc("nobody")] {
+            let mut socket = context.socket(SocketType::Sub).unwrap();
+            // There is no second try within this test.
+            set(&mut socket, RECONNECT_IVL, 1_000_000);
+            set(&mut socket, RECONNECT_STOP, STOP_AFTER_DISCONNECT);
+            let name = format!("inproc://events of {to}");
+            socket.monitor(Some(&name), 0xFFFF, 1, SocketType::Pair).unwrap();
+            let mut monitor = common::connected(context, SocketType::Pair, &name);
+            socket.connect(to).unwrap();
+            while next_event(&mut monitor).0 != CONNECT_RETRIED {}
+            socket.disconnect(to).unwrap();
+            assert_eq!(next_event(&mut monitor), (CLOSED, u32::MAX));
             socket.close();
             assert_eq!(next_event(&mut monitor).0, MONITOR_STOPPED);
         }
