@@ -99,11 +99,14 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
 }
 
-/// Bytes are going to go through memory that both processes map, where both can and the kernel's
-/// buffers were not given a size.
+/// Bytes are going to go through memory that both processes map, where both can and the program
+/// does not want less on its way than that memory holds.
 pub(super) fn prepare_sharing(stream: &Stream, options: &Options) {
-    let plain = options.send_buffer.is_none() && options.receive_buffer.is_none() && !options.router_raw;
-    if plain && peers_with_memory() != Peers::Nobody {
+    let limited = [options.send_buffer, options.receive_buffer]
+        .into_iter()
+        .flatten()
+        .any(|bytes| (bytes as usize) < net::SHARED_CAPACITY);
+    if !limited && !options.router_raw && peers_with_memory() != Peers::Nobody {
         stream.prepare_sharing();
     }
 }
