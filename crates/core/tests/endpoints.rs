@@ -28,6 +28,7 @@ const IPV6: i32 = 42;
 const PLAIN_SERVER: i32 = 44;
 const CONNECT_ROUTING_ID: i32 = 61;
 const SOCKS_PROXY: i32 = 68;
+const USE_FD: i32 = 89;
 const RECONNECT_STOP: i32 = 109;
 const STOP_AFTER_DISCONNECT: i32 = 4;
 const POLLIN: i32 = 1;
@@ -325,6 +326,60 @@ fn next_event(monitor: &mut Socket) -> (u16, u32) {
     let head = recv(monitor);
     recv(monitor);
     (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
+}
+
+/// The program gives the descriptor up with a bind that succeeds, and keeps it otherwise.
+#[cfg(unix)]
+#[test]
+fn a_listener_of_the_program_is_closed_with_its_endpoint() {
+    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    test("use_fd", |context| {
+        let directory = endpoint::TempDir::new();
+        for unbinds in [true, false] {
+            for ipc in [true, false] {
+                let mut path = directory.path().join("listener");
+                path.set_extension(unbinds.to_string());
+                let (fd, at, to) = if ipc {
+                    let fd = UnixListener::bind(&path).unwrap().into_raw_fd();
+                    (fd, None, format!("ipc://{}", path.display()))
+                } else {
+                    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                    let at = listener.local_addr().unwrap();
+                    (listener.into_raw_fd(), Some(at), format!("tcp://{at}"))
+                };
+                let mut pull = context.socket(SocketType::Pull).unwrap();
+                set(&mut pull, USE_FD, fd);
+                pull.bind(&to).unwrap();
+                assert_eq!(last_endpoint(&mut pull), to);
+                let mut push = common::connected(context, SocketType::Push, &to);
+                push.send(b"hello", Flags::NONE).unwrap();
+                assert_eq!(recv(&mut pull), b"hello");
+                // Taken by two endpoints, it would be closed twice.
+                assert!(pull.bind(&to).is_err());
+                if unbinds {
+                    pull.unbind(&to).unwrap();
+                } else {
+                    drop(pull);
+                }
+                let refused = match at {
+                    Some(at) => TcpStream::connect(at).unwrap_err(),
+                    None => UnixStream::connect(&path).unwrap_err(),
+                };
+                assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{to}");
+            }
+        }
+
+        // Not a listener.
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        for to in ["ipc://anywhere", "tcp://127.0.0.1:*"] {
+            let mut pull = context.socket(SocketType::Pull).unwrap();
+            set(&mut pull, USE_FD, near.as_raw_fd());
+            assert_eq!(pull.bind(to), Err(Error::Invalid));
+        }
+        near.write_all(b"open").unwrap();
+        far.read_exact(&mut [0; 4]).unwrap();
+    });
 }
 
 /// The port of the client is the one that it connects to: TCP connects the socket to itself.

@@ -35,7 +35,7 @@ mod unix_path;
 mod os;
 
 pub use address::{Address, VSOCK_ANY, host_of};
-pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
+pub use adopt::{Family, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use failure::Failure;
 #[cfg(unix)]

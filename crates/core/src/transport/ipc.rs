@@ -21,7 +21,7 @@ pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bo
 
 fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
     if let Some(fd) = options.use_fd {
-        let listener = Listener::from_fd(net::duplicate(from_int(fd))?)?;
+        let listener = Listener::take_over(from_int(fd))?;
         let endpoint = format!("ipc://{}", listener.local_address()?);
         return Ok(Bound { listener, endpoint, unlink: None, carrying: None });
     }

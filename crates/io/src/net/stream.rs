@@ -88,7 +88,7 @@ impl Stream {
     /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL
     /// for one that is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
-        let family = adopt::take_over(&fd, false)?;
+        let family = adopt::take_over(fd.as_fd(), false)?;
         if family == Family::Unix {
             rights::refuse(fd.as_fd());
         }

@@ -411,10 +411,11 @@ fn options_are_read_back() {
 #[cfg(unix)]
 #[test]
 fn foreign_descriptors_are_checked() {
+    use crate::fd::IntoRawFd;
     let number = |error: io::Error| error.raw_os_error().unwrap();
-    assert_eq!(number(duplicate(-1).unwrap_err()), libc::EBADF);
-    // SAFETY: not a descriptor, so no one else's either.
-    assert_eq!(number(unsafe { adopt(i32::MAX) }.unwrap_err()), libc::EBADF);
+    for none in [-1, i32::MAX] {
+        assert_eq!(number(Listener::take_over(none).unwrap_err()), libc::EBADF);
+    }
 
     let file = || crate::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     assert_eq!(number(Stream::from_fd(file()).unwrap_err()), libc::ENOTSOCK);
@@ -428,15 +429,19 @@ fn foreign_descriptors_are_checked() {
         number(Stream::from_fd(foreign.as_fd().try_clone_to_owned().unwrap()).unwrap_err()),
         libc::EINVAL
     );
-    let listener = Listener::from_fd(duplicate(foreign.as_raw_fd()).unwrap()).unwrap();
+    let address = foreign.local_addr().unwrap();
+    let raw = foreign.into_raw_fd();
+    let listener = Listener::take_over(raw).unwrap();
+    assert_eq!(number(Listener::take_over(raw).unwrap_err()), libc::EBADF, "it is taken");
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     let (client, server) = connect(&listener);
     assert_eq!(peer_address_of(client.as_fd()).unwrap(), listener.local_address().unwrap());
-    let raw = client.as_fd().as_raw_fd();
-    assert_eq!(number(Listener::from_fd(client.into_fd()).unwrap_err()), libc::EINVAL);
-    assert!(raw >= 0);
-    ready(&server, PollFd::IN);
-    assert_eq!(server.read(&mut [0; 1]).unwrap(), 0);
+    // What cannot be taken over is not closed.
+    assert_eq!(number(Listener::take_over(client.as_fd().as_raw_fd()).unwrap_err()), libc::EINVAL);
+    exchange(&client, &server);
+    drop((client, server));
+    drop(listener);
+    assert_eq!(std::net::TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
@@ -472,7 +477,13 @@ fn vsock_listens_where_there_is_one() {
     let Address::Vsock { cid, port } = listener.local_address().unwrap() else { panic!("another family") };
     assert_eq!(cid, VSOCK_ANY);
     assert_ne!(port, VSOCK_ANY);
-    let listener = Listener::from_fd(listener.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    #[cfg(unix)]
+    let listener = {
+        use crate::fd::IntoRawFd;
+        let raw = listener.as_fd().try_clone_to_owned().unwrap().into_raw_fd();
+        drop(listener);
+        Listener::take_over(raw).unwrap()
+    };
     assert_eq!(listener.local_address().unwrap(), Address::Vsock { cid, port });
     // It is taken already.
     let again = Listener::bind(&Address::Vsock { cid, port }, &StreamOptions::default(), 1, false);
