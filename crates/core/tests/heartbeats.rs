@@ -10,6 +10,7 @@ mod common;
 use common::{bind, handshake, set, test};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use tautline_core::{Context, Socket, SocketType};
 
@@ -55,11 +56,14 @@ fn the_timeout_counts_from_the_first_unanswered_ping() {
     for answered in [0, 1, 7] {
         test("timeout", move |context| {
             let (_pull, mut peer) = pair(context, 10, 100);
+            let mut last = Instant::now();
             for _ in 0..answered {
                 assert!(pinged(&mut peer));
+                last = Instant::now();
                 peer.write_all(PONG).unwrap();
             }
             let unanswered = pings_until_the_end(&mut peer);
+            assert!(last.elapsed() >= Duration::from_millis(99), "{:?}", last.elapsed());
             assert!((1..=13).contains(&unanswered), "{unanswered} PINGs after {answered} answers");
         });
     }
@@ -84,8 +88,10 @@ fn a_time_to_live_counts_from_the_last_arrival() {
         for _ in 0..10 {
             assert!(pinged(&mut peer));
         }
+        let last = Instant::now();
         peer.write_all(PONG).unwrap();
         let silent = pings_until_the_end(&mut peer);
+        assert!(last.elapsed() >= Duration::from_millis(799), "{:?}", last.elapsed());
         assert!(silent <= 100, "{silent} PINGs in a silence of 800 ms");
     });
 }

@@ -222,7 +222,7 @@ impl FanOut {
                 let (others, parted) = broadcast.others().split_at(others);
                 send_copies(pipes, others, body);
                 for &id in parted {
-                    if let Some(pipe) = pipes.get_begun(id) {
+                    if let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.has_ended()) {
                         pipe.send_or_drop(&mut Part::copied(body, false));
                     }
                 }
