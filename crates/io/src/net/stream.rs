@@ -159,7 +159,7 @@ impl Stream {
     }
 
     /// How a connect went on: true if the connection stands, false if it is still under way, else
-    /// why not. A TCP socket that has connected to itself is ECONNREFUSED: nobody listens there.
+    /// why not. A TCP socket that has connected to itself is ECONNREFUSED: no server listens there.
     pub fn finish_connect(&self) -> io::Result<bool> {
         if let Some(error) = self.take_error()? {
             return Err(error);
