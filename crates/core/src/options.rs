@@ -208,7 +208,8 @@ pub(crate) struct Common {
     pub(crate) heartbeat_ttl: Option<Duration>,
     /// ZMQ_BACKLOG: length of the queue of listen(2).
     pub(crate) backlog: i32,
-    /// ZMQ_USE_FD: a bound, listening descriptor that the next bind takes over.
+    /// ZMQ_USE_FD: a bound, listening descriptor, which a bind takes over: it is closed with the
+    /// endpoint. After a bind that fails it is still the program's.
     pub(crate) use_fd: Option<i32>,
     /// ZMQ_METADATA: properties announced to the peers, each name starting with `X-`.
     pub(crate) metadata: Vec<(String, Vec<u8>)>,

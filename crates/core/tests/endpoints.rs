@@ -27,8 +27,12 @@ const ROUTER_RAW: i32 = 41;
 const IPV6: i32 = 42;
 const PLAIN_SERVER: i32 = 44;
 const CONNECT_ROUTING_ID: i32 = 61;
+const SOCKS_PROXY: i32 = 68;
+const USE_FD: i32 = 89;
 const RECONNECT_STOP: i32 = 109;
+const STOP_AFTER_DISCONNECT: i32 = 4;
 const POLLIN: i32 = 1;
+const CONNECT_DELAYED: u16 = 0x2;
 const CONNECT_RETRIED: u16 = 0x4;
 const ACCEPTED: u16 = 0x20;
 const CLOSED: u16 = 0x80;
@@ -324,6 +328,94 @@ fn next_event(monitor: &mut Socket) -> (u16, u32) {
     (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
 }
 
+/// The program gives the descriptor up with a bind that succeeds, and keeps it otherwise.
+#[cfg(unix)]
+#[test]
+fn a_listener_of_the_program_is_closed_with_its_endpoint() {
+    use std::os::fd::{AsRawFd, IntoRawFd};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    test("use_fd", |context| {
+        let directory = endpoint::TempDir::new();
+        for unbinds in [true, false] {
+            for ipc in [true, false] {
+                let mut path = directory.path().join("listener");
+                path.set_extension(unbinds.to_string());
+                let (fd, at, to) = if ipc {
+                    let fd = UnixListener::bind(&path).unwrap().into_raw_fd();
+                    (fd, None, format!("ipc://{}", path.display()))
+                } else {
+                    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                    let at = listener.local_addr().unwrap();
+                    (listener.into_raw_fd(), Some(at), format!("tcp://{at}"))
+                };
+                let mut pull = context.socket(SocketType::Pull).unwrap();
+                set(&mut pull, USE_FD, fd);
+                pull.bind(&to).unwrap();
+                assert_eq!(last_endpoint(&mut pull), to);
+                let mut push = common::connected(context, SocketType::Push, &to);
+                push.send(b"hello", Flags::NONE).unwrap();
+                assert_eq!(recv(&mut pull), b"hello");
+                // Taken by two endpoints, it would be closed twice.
+                assert!(pull.bind(&to).is_err());
+                if unbinds {
+                    pull.unbind(&to).unwrap();
+                } else {
+                    drop(pull);
+                }
+                let refused = match at {
+                    Some(at) => TcpStream::connect(at).unwrap_err(),
+                    None => UnixStream::connect(&path).unwrap_err(),
+                };
+                assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{to}");
+            }
+        }
+
+        // Not a listener.
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        for to in ["ipc://anywhere", "tcp://127.0.0.1:*"] {
+            let mut pull = context.socket(SocketType::Pull).unwrap();
+            set(&mut pull, USE_FD, near.as_raw_fd());
+            assert_eq!(pull.bind(to), Err(Error::Invalid));
+        }
+        near.write_all(b"open").unwrap();
+        far.read_exact(&mut [0; 4]).unwrap();
+    });
+}
+
+/// The port of the client is the one that it connects to: TCP connects the socket to itself.
+#[test]
+fn a_socket_does_not_connect_to_itself() {
+    test("itself", |context| {
+        let free = TcpListener::bind((endpoint::loopback(), 0)).unwrap();
+        let at = free.local_addr().unwrap();
+        drop(free);
+        let own = format!("{at};{at}");
+        let mut ways = vec![(format!("tcp://{own}"), None), (format!("ws://{own}/"), None)];
+        ways.push((format!("tcp://{at}"), Some(own.clone())));
+        if cfg!(feature = "tls") {
+            ways.extend([(format!("tls+tcp://{own}"), None), (format!("wss://{own}/"), None)]);
+        }
+        for (to, proxy) in ways {
+            let mut dealer = context.socket(SocketType::Dealer).unwrap();
+            set(&mut dealer, LINGER, 0);
+            set(&mut dealer, RECONNECT_IVL, 1);
+            if let Some(proxy) = &proxy {
+                dealer.set_option(SOCKS_PROXY, proxy.as_bytes()).unwrap();
+            }
+            let name = format!("inproc://events of {to} by {proxy:?}");
+            dealer.monitor(Some(&name), 0xFFFF, 1, SocketType::Pair).unwrap();
+            let mut monitor = common::connected(context, SocketType::Pair, &name);
+            dealer.connect(&to).unwrap();
+            let mut retries = 0;
+            while retries < 3 {
+                let (event, _) = next_event(&mut monitor);
+                assert!([CONNECT_DELAYED, CLOSED, CONNECT_RETRIED].contains(&event), "{to}: {event:#x}");
+                retries += u32::from(event == CONNECT_RETRIED);
+            }
+        }
+    });
+}
+
 #[test]
 fn intervals_double_up_to_the_longest() {
     test("intervals", |context| {
@@ -341,6 +433,29 @@ fn no_interval_is_no_second_try() {
             let (socket, mut monitor) =
                 lonely(context, interval, 0, CONNECT_RETRIED | CLOSED | MONITOR_STOPPED);
             assert_eq!(next_event(&mut monitor).0, CLOSED);
+            socket.close();
+            assert_eq!(next_event(&mut monitor).0, MONITOR_STOPPED);
+        }
+    });
+}
+
+/// A program may wait for the event that libzmq sends when it stops to try.
+#[test]
+fn with_stop_after_disconnect_a_disconnect_between_two_tries_is_told() {
+    test("stop_after_disconnect", |context| {
+        let directory = endpoint::TempDir::new();
+        for to in ["tcp://127.0.0.1:1", "ws://127.0.0.1:1", &directory.ipc("nobody")] {
+            let mut socket = context.socket(SocketType::Sub).unwrap();
+            // There is no second try within this test.
+            set(&mut socket, RECONNECT_IVL, 1_000_000);
+            set(&mut socket, RECONNECT_STOP, STOP_AFTER_DISCONNECT);
+            let name = format!("inproc://events of {to}");
+            socket.monitor(Some(&name), 0xFFFF, 1, SocketType::Pair).unwrap();
+            let mut monitor = common::connected(context, SocketType::Pair, &name);
+            socket.connect(to).unwrap();
+            while next_event(&mut monitor).0 != CONNECT_RETRIED {}
+            socket.disconnect(to).unwrap();
+            assert_eq!(next_event(&mut monitor), (CLOSED, u32::MAX));
             socket.close();
             assert_eq!(next_event(&mut monitor).0, MONITOR_STOPPED);
         }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{bind, set, test};
+use common::{bind, handshake, set, test};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -159,13 +159,47 @@ fn every_transport_keeps_the_limit() {
     }
 }
 
+/// The endpoint is unbound between two parts of a message, while something of the peer is unread:
+/// the peer gets nothing of the message.
+#[test]
+fn unbinding_within_a_message_drops_the_whole_message() {
+    use SocketType::{Dealer, Pair, Rep, Router, XSub};
+    for (socket_type, client) in
+        [(Dealer, "DEALER"), (Pair, "PAIR"), (Router, "DEALER"), (Rep, "DEALER"), (XSub, "XPUB")]
+    {
+        for before in 1..4 {
+            test(&format!("{socket_type:?}, unbound after {before} parts"), move |context| {
+                let mut server = context.socket(socket_type).unwrap();
+                let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+                let mut client_stream = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
+                let requests = b"\x01\0\0\x07request\x01\0\0\x06unread";
+                client_stream.write_all(&[&handshake(client)[..], requests].concat()).unwrap();
+                let mut part = Message::new();
+                server.recv_message(&mut part, Flags::NONE).unwrap();
+                let first = part.as_slice().to_vec();
+                while part.more() {
+                    server.recv_message(&mut part, Flags::NONE).unwrap();
+                }
+                let named = if socket_type == Router { &first[..] } else { b"part" };
+                let parts: [&[u8]; 5] = [named, b"part", b"part", b"part", b"part"];
+                for (index, part) in parts.iter().enumerate() {
+                    if index == before {
+                        server.unbind(&endpoint).unwrap();
+                    }
+                    let more = if index + 1 < parts.len() { Flags::MORE } else { Flags::NONE };
+                    server.send(part, more).unwrap();
+                }
+                let mut bytes = Vec::new();
+                client_stream.read_to_end(&mut bytes).unwrap();
+                assert!(!bytes.windows(4).any(|window| window == b"part"), "{bytes:?}");
+            });
+        }
+    }
+}
+
 /// Sends the beginning of a message that has no end, in parts of 100 bytes, until the other side has closed the stream.
 fn flood(mut stream: impl Read + Write) {
-    let ready = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
-    let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
-    greeting.extend_from_slice(b"NULL");
-    greeting.resize(64, 0);
-    stream.write_all(&[&greeting[..], ready].concat()).unwrap();
+    stream.write_all(&handshake("PUSH")).unwrap();
     let mut head = [0; 66];
     stream.read_exact(&mut head).unwrap();
     stream.read_exact(&mut vec![0; head[65].into()]).unwrap();

@@ -35,7 +35,7 @@ mod unix_path;
 mod os;
 
 pub use address::{Address, VSOCK_ANY, host_of};
-pub use adopt::{Family, adopt, duplicate, family_of, is_listening, peer_address_of};
+pub use adopt::{Family, family_of, is_listening, peer_address_of};
 pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use failure::Failure;
 #[cfg(unix)]
@@ -48,6 +48,9 @@ pub use unix_path::{SocketFile, clear_path, set_path_mode, temporary_directory};
 
 /// Whether the two ends of a Unix domain stream can share memory on this system.
 pub const SHARES_MEMORY: bool = cfg!(linux_kernel);
+
+/// Bytes on their way that the shared memory of one direction holds.
+pub const SHARED_CAPACITY: usize = if cfg!(simulated) { 32 * 1024 } else { 2 * 1024 * 1024 };
 
 /// Whether an error of [`Listener::accept`] is about the connection that was to be accepted
 /// (accept(2)): the next one may be tried at once. Any other, such as that the process has run out

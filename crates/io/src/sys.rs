@@ -23,11 +23,9 @@ pub(crate) use os::{NO_SIGNAL, accept, poll, random, socket, socket_pair};
 #[cfg(unix)]
 mod posix;
 #[cfg(windows)]
-pub(crate) use os::{REUSE_PORT_OF_THE_GONE, check_open, duplicate};
+pub(crate) use os::{REUSE_PORT_OF_THE_GONE, check_open};
 #[cfg(unix)]
-pub(crate) use posix::{
-    REUSE_PORT_OF_THE_GONE, check_open, duplicate, set_close_on_exec_and_nonblocking, timespec,
-};
+pub(crate) use posix::{REUSE_PORT_OF_THE_GONE, check_open, set_close_on_exec_and_nonblocking, timespec};
 
 /// The value of a C call that says -1 on failure.
 pub(crate) fn check(value: libc::c_int) -> io::Result<libc::c_int> {

@@ -77,6 +77,7 @@ const _: () = {
 };
 
 pub(crate) use ws::ADDRINFOA as addrinfo;
+pub(crate) use ws::LINGER as linger;
 pub(crate) use ws::SOCKADDR as sockaddr;
 pub(crate) use ws::SOCKADDR_STORAGE as sockaddr_storage;
 
@@ -89,7 +90,7 @@ pub(crate) use ws::{SOCK_DGRAM, SOCK_STREAM};
 pub(crate) use ws::{
     IP_MULTICAST_IF, IP_MULTICAST_LOOP, IP_MULTICAST_TTL, IP_TOS, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP,
     IPV6_MULTICAST_HOPS, IPV6_MULTICAST_IF, IPV6_MULTICAST_LOOP, IPV6_TCLASS, IPV6_V6ONLY, SO_ACCEPTCONN,
-    SO_ERROR, SO_KEEPALIVE, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE, SOL_SOCKET, TCP_KEEPCNT,
+    SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE, SOL_SOCKET, TCP_KEEPCNT,
     TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_NODELAY,
 };
 /// A socket with both has what SO_REUSEADDR alone means here.
@@ -117,6 +118,7 @@ pub(crate) const EADDRINUSE: c_int = ws::WSAEADDRINUSE;
 pub(crate) const EAFNOSUPPORT: c_int = ws::WSAEAFNOSUPPORT;
 pub(crate) const EBADF: c_int = ws::WSAEBADF;
 pub(crate) const ECONNABORTED: c_int = ws::WSAECONNABORTED;
+pub(crate) const ECONNREFUSED: c_int = ws::WSAECONNREFUSED;
 pub(crate) const EEXIST: c_int = base::ERROR_ALREADY_EXISTS as c_int;
 pub(crate) const EHOSTDOWN: c_int = ws::WSAEHOSTDOWN;
 pub(crate) const EHOSTUNREACH: c_int = ws::WSAEHOSTUNREACH;

@@ -22,11 +22,13 @@ mod control;
 mod later;
 mod pause;
 mod shown;
+mod signs;
 mod unseen;
 
 use control::Control;
 use shown::Shown;
 pub(crate) use shown::unsent;
+pub(crate) use signs::Signs;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 
@@ -112,12 +114,8 @@ pub(crate) struct Connection {
     linked: AtomicBool, // Relaxed: number: the stream tells in the end.
     unseen: Unseen,
     shown: Shown,
-    /// Grows whenever something arrives: heartbeats compare it.
-    pub(crate) arrivals: AtomicU32, // Relaxed: own, the reader's; a number to heartbeats.
-    /// Time to live that the peer's last PING granted, in deciseconds.
-    // Relaxed: behind the task that tells the I/O thread (`IoSide::granted_ttl`); a later value
-    // counts from the next look on.
-    pub(crate) granted_ttl_ds: AtomicU32,
+    /// What heartbeats need to know.
+    pub(crate) signs: Signs,
 }
 
 impl Connection {
@@ -172,8 +170,7 @@ impl Connection {
             linked: AtomicBool::new(false),
             unseen: Unseen::default(),
             shown: Shown::default(),
-            arrivals: AtomicU32::new(0),
-            granted_ttl_ds: AtomicU32::new(0),
+            signs: Signs::default(),
         });
         let pipe = NewPipe { connection: connection.clone(), outgoing, incoming, connected_here: false };
         (connection, pipe)
@@ -214,7 +211,7 @@ impl Connection {
         self.paused.store(false, Relaxed);
         // Release pairs with the Acquire in `is_over`, which then sees that nothing is linked.
         self.ended.store(false, Release);
-        self.granted_ttl_ds.store(0, Relaxed);
+        self.signs.end_session();
     }
 
     /// Owner: names the pipe; news carry the name from now on.
@@ -495,7 +492,7 @@ impl Connection {
         match arrived {
             // The usual case: nothing but messages.
             Some(arrived) if took == (Took::Bytes { published: true }) && asked.is_nothing() => {
-                self.count_arrival();
+                self.signs.arrived();
                 arrived.extend(self.token());
             }
             arrived => self.took(session, took, asked, arrived),
@@ -509,17 +506,11 @@ impl Connection {
         self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
     }
 
-    /// Something has come. One thread at a time reads and counts, but for an owner that parts with
-    /// the peer: then the session is over.
-    fn count_arrival(&self) {
-        self.arrivals.store(self.arrivals.load(Relaxed).wrapping_add(1), Relaxed);
-    }
-
     fn took(self: &Arc<Self>, session: u32, took: Took, asked: Asked, arrived: Option<&mut Vec<u32>>) {
         if took != Took::Nothing {
-            self.count_arrival();
+            self.signs.arrived();
         }
-        if asked.ttl_ds != 0 && self.granted_ttl_ds.swap(asked.ttl_ds.into(), Relaxed) == 0 {
+        if self.signs.grant(asked.ttl_ds) {
             self.io.clone().granted_ttl(self.clone(), session);
         }
         if !asked.pongs.is_empty() {

@@ -27,6 +27,9 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve;
 use tautline_proto::socks::{Request, Socks};
 
+/// In an event: no descriptor was closed.
+const NO_FD: u32 = u32::MAX;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// On the way: what it is doing about that is in [`Way`].
@@ -220,11 +223,13 @@ impl Dialer {
     /// Sends what is queued, for at most `linger` (`None`: without a limit), then stops.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         let mut pending = self.current().is_some_and(|connection| connection.has_pending());
+        let mut retries = self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0;
         {
             let mut state = lock(&self.state);
             if state.is_over() || state.lingering {
                 return;
             }
+            retries &= state.is_waiting() && state.way.as_ref().is_some_and(|way| way.retry_timer != 0);
             // What no peer will ever take is not worth waiting for.
             pending &= !matches!(state.phase, Phase::Resting | Phase::Refused);
             state.lingering = true;
@@ -237,6 +242,10 @@ impl Dialer {
         if linger == Some(Duration::ZERO)
             || !pending && wire.as_ref().is_none_or(|wire| wire.connection().is_none())
         {
+            if retries {
+                // libzmq's sign that it does not try again is the event of one more attempt.
+                self.emit(event::CLOSED, NO_FD);
+            }
             return self.stop(turn);
         }
         if let Some(wire) = wire {

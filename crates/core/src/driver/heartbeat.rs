@@ -11,7 +11,7 @@ use super::wire::Wire;
 use crate::conn::{Connection, Loss};
 use crate::options::Options;
 use crate::sync::Arc;
-use crate::sync::atomic::Ordering::Relaxed;
+use tautline_io::clock;
 use tautline_proto::command;
 
 /// The timers of one session; 0 is no timer.
@@ -19,10 +19,28 @@ use tautline_proto::command;
 pub(super) struct Heartbeat {
     ping_timer: u64,
     silence_timer: u64,
-    /// What `Connection::arrivals` was when `silence_timer` was set.
-    heard: u32,
+    unanswered: Unanswered,
     ttl_timer: u64,
-    ttl_heard: u32,
+    /// Start of the silence that the time to live limits, if nothing has arrived since.
+    ttl_from: Duration,
+}
+
+/// The first PING that nothing has followed: the peer's silence counts from it. With a timeout that
+/// is longer than the interval, more PINGs are sent meanwhile.
+#[derive(Default)]
+struct Unanswered {
+    sent_at: Duration,
+    /// What `Signs::arrivals` was then.
+    arrivals: u32,
+}
+
+impl Unanswered {
+    /// A PING is sent. `first`: no earlier one waits for an answer.
+    fn pinged(&mut self, now: Duration, arrivals: u32, first: bool) {
+        if first || arrivals != self.arrivals {
+            *self = Unanswered { sent_at: now, arrivals };
+        }
+    }
 }
 
 impl Heartbeat {
@@ -34,10 +52,9 @@ impl Heartbeat {
     }
 
     /// The peer has granted a time to live.
-    pub(super) fn watch_ttl(&mut self, turn: &mut Turn, wire: &Arc<Wire>, connection: &Arc<Connection>) {
-        let ttl_ds = connection.granted_ttl_ds.load(Relaxed);
-        self.ttl_heard = connection.arrivals.load(Relaxed);
-        self.ttl_timer = turn.after(Duration::from_millis(u64::from(ttl_ds) * 100), wire);
+    pub(super) fn watch_ttl(&mut self, turn: &mut Turn, wire: &Arc<Wire>, ttl: Duration) {
+        self.ttl_from = now();
+        self.ttl_timer = turn.after(ttl, wire);
     }
 
     /// A timer has run out; the reason to end the session, if it is one.
@@ -48,33 +65,86 @@ impl Heartbeat {
         connection: &Arc<Connection>,
         key: u64,
     ) -> Option<Loss> {
-        let arrivals = connection.arrivals.load(Relaxed);
-        let silent = |since: u32| arrivals == since && !connection.is_paused();
+        let arrivals = connection.signs.arrivals();
         if key == self.ping_timer {
             self.begin(turn, wire);
             let mut ping = Vec::new();
             command::put_ping(&mut ping, ttl_ds(wire.options()), &[]);
             connection.note_ping();
             connection.send_ping(ping);
-            let timeout = wire.options().heartbeat_timeout.or(wire.options().heartbeat_interval);
-            if let (0, Some(timeout)) = (self.silence_timer, timeout) {
-                self.heard = arrivals;
+            let first = self.silence_timer == 0;
+            self.unanswered.pinged(now(), arrivals, first);
+            if let (true, Some(timeout)) = (first, timeout(wire.options())) {
                 self.silence_timer = turn.after(timeout, wire);
             }
         } else if key == self.silence_timer {
             self.silence_timer = 0;
-            return silent(self.heard).then_some(Loss::Silent);
-        } else if key == self.ttl_timer {
-            if silent(self.ttl_heard) {
-                return Some(Loss::Silent);
+            // Else the next PING begins anew.
+            if arrivals == self.unanswered.arrivals && !connection.is_paused() {
+                let timeout = timeout(wire.options()).unwrap_or_default();
+                let Some(left) = left(now(), self.unanswered.sent_at, timeout) else {
+                    return Some(Loss::Silent);
+                };
+                self.silence_timer = turn.after(left, wire);
             }
-            self.watch_ttl(turn, wire, connection);
+        } else if key == self.ttl_timer {
+            if connection.is_paused() {
+                self.ttl_from = now();
+            }
+            let heard_at = connection.signs.heard_at().max(self.ttl_from);
+            let Some(left) = left(now(), heard_at, connection.signs.granted_ttl()) else {
+                return Some(Loss::Silent);
+            };
+            self.ttl_timer = turn.after(left, wire);
         }
         None
     }
 }
 
+/// The time on the clock of the ticks.
+fn now() -> Duration {
+    Duration::from_nanos(clock::ticks_to_nanos(clock::ticks()))
+}
+
+/// How much of `limit` is left of a silence that has begun at `since`; `None` if it is over.
+fn left(now: Duration, since: Duration, limit: Duration) -> Option<Duration> {
+    (since + limit).checked_sub(now).filter(|left| !left.is_zero())
+}
+
+/// The silence after a PING that ends the session: -1 is the interval, 0 is never.
+fn timeout(options: &Options) -> Option<Duration> {
+    options.heartbeat_timeout.or(options.heartbeat_interval).filter(|timeout| !timeout.is_zero())
+}
+
 /// The silence after which the peer shall give us up, in deciseconds; 0 is for ever.
 fn ttl_ds(options: &Options) -> u16 {
     options.heartbeat_ttl.map_or(0, |ttl| (ttl.as_millis() / 100).min(u16::MAX.into()) as u16)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn silence_begins_with_the_first_ping_that_nothing_has_followed() {
+        let mut unanswered = Unanswered::default();
+        // A PING, and what has arrived until then.
+        for (now, arrivals, sent_at) in [(10, 0, 10), (20, 1, 20), (30, 1, 20), (40, 1, 20), (50, 4, 50)] {
+            unanswered.pinged(ms(now), arrivals, now == 10);
+            assert_eq!((unanswered.sent_at, unanswered.arrivals), (ms(sent_at), arrivals));
+        }
+        unanswered.pinged(ms(60), 4, true);
+        assert_eq!(unanswered.sent_at, ms(60), "nothing waited for an answer");
+    }
+
+    #[test]
+    fn a_limit_is_over_when_nothing_is_left_of_it() {
+        assert_eq!(left(ms(15), ms(10), ms(20)), Some(ms(15)));
+        assert_eq!(left(ms(30), ms(10), ms(20)), None);
+        assert_eq!(left(ms(90), ms(10), ms(20)), None);
+    }
 }

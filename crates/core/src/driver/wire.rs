@@ -18,7 +18,6 @@ use crate::monitor::{About, Ends, LOST, event};
 use crate::options::Options;
 use crate::pipe::Sight;
 use crate::policy::{Proof, Refusal};
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 pub(super) use guarded::{CHECK, is_stranger};
@@ -389,7 +388,7 @@ impl Wire {
             _ if !connection.has_pending() => {
                 self.end(turn, Loss::Closed);
                 let patient = lock(&self.state).linger_timer == 0 && self.origin.lingers_for_ever();
-                Parting::begin(turn, self.stream.clone(), patient, connection.arrivals.load(Relaxed) > 0);
+                Parting::begin(turn, self.stream.clone(), patient, connection.signs.arrivals() > 0);
             }
             _ => {}
         }
@@ -495,8 +494,8 @@ impl Wire {
     pub(super) fn watch_ttl(self: &Arc<Self>, turn: &mut Turn) {
         let mut state = lock(&self.state);
         if let Phase::Open(connection) = &state.phase {
-            let connection = connection.clone();
-            state.heartbeat.get_or_insert_default().watch_ttl(turn, self, &connection);
+            let ttl = connection.signs.granted_ttl();
+            state.heartbeat.get_or_insert_default().watch_ttl(turn, self, ttl);
         }
     }
 

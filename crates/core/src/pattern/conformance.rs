@@ -33,6 +33,11 @@ macro_rules! conforms {
             }
 
             #[test]
+            fn drops_the_rest_of_a_message_to_an_ended_pipe() {
+                drop_rest_of_message(TYPE);
+            }
+
+            #[test]
             fn survives_random_use() {
                 for seed in 1..=40 {
                     random_use(TYPE, seed);
@@ -135,6 +140,37 @@ fn attach_and_detach(socket_type: SocketType) {
             let _ = bed.can_send();
             let _ = bed.can_recv();
         }
+    }
+}
+
+/// A pipe ends between two parts of a message, with something unread: the peer gets nothing of the
+/// message.
+fn drop_rest_of_message(socket_type: SocketType) {
+    // The first part is a routing id for ROUTER and STREAM.
+    let parts: [&[u8]; 4] = [b"name", b"0", b"1", b"2"];
+    for sent_before in 1..parts.len() {
+        let mut bed = Bed::new(socket_type);
+        let id = bed.insert(b"name", b"name");
+        bed.pattern.told().attach(&mut bed.pipes, id);
+        bed.pattern.told().ready(&mut bed.pipes, id, false);
+        if entry(socket_type).is_some_and(|row| row.takes_subscriptions) {
+            bed.peer_subscribes(id, b"", true);
+        }
+        // Two requests, for REP; the second one stays unread.
+        bed.peer_sends(id, [b"", b"request"]);
+        while matches!(bed.recv_part(), Ok((_, true))) {}
+        bed.peer_sends(id, [b"", b"unread"]);
+        let (before, after) = parts.split_at(sent_before);
+        for part in before {
+            let _ = bed.send_part(part, true);
+        }
+        while bed.peer_receives(id).is_some() {}
+        bed.pipes.end(id);
+        bed.pattern.told().readable(&mut bed.pipes, id);
+        for (index, part) in after.iter().enumerate() {
+            let _ = bed.send_part(part, index + 1 < after.len());
+        }
+        assert_eq!(bed.peer_receives(id), None, "{sent_before} parts were sent before the end");
     }
 }
 

@@ -45,7 +45,12 @@ impl Pattern for Dgram {
         if part.more == self.addressed {
             return Err(Error::Invalid);
         }
-        match self.pipe.and_then(|id| pipes.get(id)) {
+        let pipe = match self.pipe {
+            Some(id) if self.addressed => pipes.get_begun(id),
+            Some(id) => pipes.get(id),
+            None => None,
+        };
+        match pipe {
             Some(pipe) if !self.dropping => {
                 if part.more && !pipe.has_room(Else::Wait) {
                     return Err(Error::Again);

@@ -247,7 +247,7 @@ impl FanOut {
         }
         let alone = self.matched.len() == 1;
         self.matched.retain(|&id| {
-            pipes.get(id).is_some_and(|pipe| {
+            pipes.get_begun(id).is_some_and(|pipe| {
                 // A body of its own goes as it is.
                 if alone {
                     pipe.send_or_drop(part)
@@ -343,7 +343,7 @@ impl FanOut {
             return;
         };
         self.matched.retain(|&id| {
-            pipes.get(id).is_some_and(|pipe| {
+            pipes.get_begun(id).is_some_and(|pipe| {
                 let body = Body::Owned(&mut body.share());
                 pipe.send_or_drop(&mut Part { body, more: part.more, patient: false })
             })

@@ -126,7 +126,7 @@ impl Pattern for Rep {
         if self.state != State::Replying {
             return Err(pipes.left.refuse_out_of_turn());
         }
-        match self.reply_to.and_then(|id| pipes.get(id)) {
+        match self.reply_to.and_then(|id| pipes.get_begun(id)) {
             Some(pipe) => pipe.send(part)?,
             None => part.consume(),
         }

@@ -107,7 +107,7 @@ impl Rotation {
     /// A part that is not the first one of its message.
     fn go_on(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let pipe = match self.pipes.get(self.current) {
-            Some(&id) if !self.dropping => pipes.get(id),
+            Some(&id) if !self.dropping => pipes.get_begun(id),
             _ => None,
         };
         let Some(pipe) = pipe else {

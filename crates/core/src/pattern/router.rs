@@ -144,16 +144,19 @@ impl Router {
         if last {
             pipes.names.finish();
         }
-        let Some((id, pipe)) = to.and_then(|id| Some((id, pipes.get(id)?))) else {
-            part.consume();
-            return Ok(());
-        };
-        if raw && part.bytes().is_empty() {
+        if raw
+            && part.bytes().is_empty()
+            && let Some(id) = to
+        {
             self.forget(pipes, id);
             pipes.close(id);
             part.consume();
             return Ok(());
         }
+        let Some(pipe) = to.and_then(|id| pipes.get_begun(id)) else {
+            part.consume();
+            return Ok(());
+        };
         let sent = pipe.send(part);
         if sent.is_err() && last {
             pipes.names.begin(to);

@@ -113,7 +113,7 @@ impl Pattern for Stream {
                 pipes.close(id);
             }
             Some(id) => {
-                if let Some(pipe) = pipes.get(id)
+                if let Some(pipe) = pipes.get_begun(id)
                     && let Err(error) = pipe.send(part)
                 {
                     (self.sending, self.sending_to) = (true, Some(id));

@@ -98,6 +98,13 @@ impl Pipes {
         self.slots.get(id)
     }
 
+    /// The pipe of a message that was begun, for its other parts. `None` if the pipe or its peer is
+    /// gone: the first parts are forgotten then, so the other parts must be dropped, too.
+    #[inline]
+    pub(crate) fn get_begun(&mut self, id: PipeId) -> Option<&mut Pipe> {
+        self.get(id).filter(|pipe| !pipe.has_ended())
+    }
+
     /// The pipe of this name: the expected one, or else the one that `table` knows, which is
     /// expected from now on. Those likely to be addressed after it are brought into the cache, as
     /// far as a message will touch them. (One to one of thousands of pipes costs little more than

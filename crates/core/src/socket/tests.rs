@@ -5,6 +5,7 @@ use crate::Context;
 mod hearing;
 mod mishaps;
 mod routes;
+mod sharing;
 mod unseen;
 
 const MARKS: [i32; 2] = [SNDHWM, RCVHWM];

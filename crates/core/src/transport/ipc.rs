@@ -21,7 +21,7 @@ pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bo
 
 fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
     if let Some(fd) = options.use_fd {
-        let listener = Listener::from_fd(net::duplicate(from_int(fd))?)?;
+        let listener = Listener::take_over(from_int(fd))?;
         let endpoint = format!("ipc://{}", listener.local_address()?);
         return Ok(Bound { listener, endpoint, unlink: None, carrying: None });
     }
@@ -99,11 +99,14 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
 }
 
-/// Bytes are going to go through memory that both processes map, where both can and the kernel's
-/// buffers were not given a size.
+/// Bytes are going to go through memory that both processes map, where both can and the program
+/// does not want less on its way than that memory holds.
 pub(super) fn prepare_sharing(stream: &Stream, options: &Options) {
-    let plain = options.send_buffer.is_none() && options.receive_buffer.is_none() && !options.router_raw;
-    if plain && peers_with_memory() != Peers::Nobody {
+    let limited = [options.send_buffer, options.receive_buffer]
+        .into_iter()
+        .flatten()
+        .any(|bytes| (bytes as usize) < net::SHARED_CAPACITY);
+    if !limited && !options.router_raw && peers_with_memory() != Peers::Nobody {
         stream.prepare_sharing();
     }
 }

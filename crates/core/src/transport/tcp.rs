@@ -25,7 +25,7 @@ pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Opti
 
 pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
     let listener = match options.use_fd {
-        Some(fd) => Listener::from_fd(net::duplicate(from_int(fd))?)?,
+        Some(fd) => Listener::take_over(from_int(fd))?,
         None => {
             if let Some(HostPort { host, port }) = &tcp.source {
                 // It is for connect, but what is no local address is an error here as well.

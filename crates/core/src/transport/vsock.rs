@@ -6,7 +6,7 @@ use crate::endpoint::{Endpoint, VsockEndpoint};
 use crate::error::Error;
 use crate::options::Options;
 use tautline_io::fd::from_int;
-use tautline_io::net::{self, Address, Family as StreamFamily, Listener, Stream, VSOCK_ANY};
+use tautline_io::net::{Address, Family as StreamFamily, Listener, Stream, VSOCK_ANY};
 
 pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bound, Failed>> {
     let vsock = endpoint.address()?;
@@ -15,7 +15,7 @@ pub(super) fn listen(endpoint: &Endpoint, options: &Options) -> Option<Result<Bo
 
 fn listen_vsock(vsock: &VsockEndpoint, options: &Options) -> Result<Bound, Failed> {
     let listener = match options.use_fd {
-        Some(fd) => Listener::from_fd(net::duplicate(from_int(fd))?)?,
+        Some(fd) => Listener::take_over(from_int(fd))?,
         None => Listener::bind(&address(vsock), &stream_options(options), options.backlog, false)?,
     };
     let endpoint = format!("vsock://{}", listener.local_address()?);

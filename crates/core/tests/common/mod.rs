@@ -59,3 +59,15 @@ pub fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> 
     socket.connect(endpoint).unwrap();
     socket
 }
+
+/// What a client of this type says to get through the handshake.
+pub fn handshake(socket_type: &str) -> Vec<u8> {
+    let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
+    bytes.extend_from_slice(b"NULL");
+    bytes.resize(64, 0);
+    let property = [b"\x0bSocket-Type\0\0\0", &[socket_type.len() as u8][..], socket_type.as_bytes()];
+    let ready = [b"\x05READY", &property.concat()[..]].concat();
+    bytes.extend_from_slice(&[4, ready.len() as u8]);
+    bytes.extend_from_slice(&ready);
+    bytes
+}

@@ -1,21 +1,22 @@
 //! A listening stream socket.
 
-use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use crate::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use crate::libc;
 use std::io;
 
 use super::address::{RawAddress, local_address};
-use super::{Address, Failure, Family, Stream, StreamOptions, adopt, option, rights, unix_path};
+use super::adopt::{self, Taken};
+use super::{Address, Failure, Family, Stream, StreamOptions, option, rights, unix_path};
 use crate::sys::{self, check};
 
 /// A socket that accepts connections. The file of a Unix domain one is its maker's to remove.
 #[derive(Debug)]
 pub struct Listener {
+    /// It was listening when it was taken over, so peers may have come before it was told to refuse
+    /// descriptors, which they inherit. Dropped before the descriptor is closed.
+    taken: Option<Taken>,
     fd: OwnedFd,
     family: Family,
-    /// It was listening when it was taken over, so peers may have come before it was told to refuse
-    /// descriptors, which they inherit.
-    adopted: bool,
 }
 
 impl Listener {
@@ -30,9 +31,9 @@ impl Listener {
     ) -> Result<Listener, Failure> {
         let raw = RawAddress::new(address)?;
         let listener = Listener {
+            taken: None,
             fd: sys::socket(address.domain(), libc::SOCK_STREAM)?,
             family: address.family(),
-            adopted: false,
         };
         match listener.start(address, &raw, options, backlog, v6only) {
             Ok(()) => Ok(listener),
@@ -70,11 +71,12 @@ impl Listener {
         Ok(())
     }
 
-    /// Takes over a socket that listens already: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL for
-    /// one that is not that.
-    pub fn from_fd(fd: OwnedFd) -> io::Result<Listener> {
-        let family = adopt::take_over(&fd, true)?;
-        Ok(Listener { fd, family, adopted: true })
+    /// Takes over a socket that listens already, which the program gives up (ZMQ_USE_FD): it is
+    /// closed with the listener. After an error it is still the program's: ENOTSOCK, EPROTOTYPE,
+    /// EAFNOSUPPORT or EINVAL if it is no such socket, EBADF if it is not open or was taken before.
+    pub fn take_over(raw: RawFd) -> io::Result<Listener> {
+        let (taken, fd, family) = adopt::take_listener(raw)?;
+        Ok(Listener { taken: Some(taken), fd, family })
     }
 
     /// Takes the next connection. WouldBlock if there is none; other errors concern that connection
@@ -82,7 +84,7 @@ impl Listener {
     /// listener itself.
     pub fn accept(&self) -> io::Result<Stream> {
         let fd = sys::accept(self.as_fd())?;
-        if self.adopted && self.family == Family::Unix {
+        if self.taken.is_some() && self.family == Family::Unix {
             rights::refuse(fd.as_fd());
         }
         Ok(Stream::new(fd, self.family))

@@ -64,6 +64,23 @@ pub(super) fn allow_v4(fd: BorrowedFd<'_>) {
     let _ = set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
 }
 
+/// Has a TCP connection reset when its socket is closed: no port stays in TIME_WAIT.
+pub(super) fn reset_on_close(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: the descriptor is open while borrowed; pointer and length describe the struct, which
+    // the kernel copies.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const at_once).cast(),
+            size_of_val(&at_once) as libc::socklen_t,
+        )
+    })?;
+    Ok(())
+}
+
 /// Reads an option whose value is an int.
 pub(super) fn read(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<libc::c_int> {
     // SAFETY: every bit pattern is an int.

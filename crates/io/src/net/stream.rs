@@ -41,7 +41,8 @@ impl Stream {
     ) -> Result<(Stream, bool), Failure> {
         let raw = RawAddress::new(address)?;
         let stream = Stream::new(sys::socket(address.domain(), libc::SOCK_STREAM)?, address.family());
-        match stream.start(&raw, source.filter(|_| address.is_inet()), options) {
+        let started = stream.start(&raw, source.filter(|_| address.is_inet()), options);
+        match started.and_then(|()| refuse_itself(&stream)) {
             Ok(()) => Ok((stream, true)),
             // An interrupted connect goes on by itself, and must not be called again.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
@@ -87,7 +88,7 @@ impl Stream {
     /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL
     /// for one that is not that.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
-        let family = adopt::take_over(&fd, false)?;
+        let family = adopt::take_over(fd.as_fd(), false)?;
         if family == Family::Unix {
             rights::refuse(fd.as_fd());
         }
@@ -158,13 +159,13 @@ impl Stream {
     }
 
     /// How a connect went on: true if the connection stands, false if it is still under way, else
-    /// why not.
+    /// why not. A TCP socket that has connected to itself is ECONNREFUSED: no server listens there.
     pub fn finish_connect(&self) -> io::Result<bool> {
         if let Some(error) = self.take_error()? {
             return Err(error);
         }
         match RawAddress::ask(self.as_fd(), libc::getpeername) {
-            Ok(_) => Ok(true),
+            Ok(_) => refuse_itself(self).map(|()| true),
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
             // It was asked when the socket had become writable, and has no error.
             Err(error) if is_refused(&error) => Ok(true),
@@ -314,6 +315,23 @@ impl Stream {
     /// Gives the descriptor up.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
+    }
+}
+
+/// ECONNREFUSED if the two ends of a TCP connection are the same socket. TCP allows that
+/// (simultaneous open) if the system happens to choose the port that is connected to as the local
+/// one. Closing the socket then resets it: in TIME_WAIT, it would keep the port from the server for
+/// a minute.
+fn refuse_itself(stream: &Stream) -> io::Result<()> {
+    if !matches!(stream.family, Family::V4 | Family::V6) {
+        return Ok(());
+    }
+    match (stream.local_address(), stream.peer_address()) {
+        (Ok(local), Ok(peer)) if local == peer => {
+            option::reset_on_close(stream.as_fd())?;
+            Err(io::Error::from_raw_os_error(libc::ECONNREFUSED))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -277,6 +277,35 @@ fn a_port_is_taken_once_and_free_after_use() {
 }
 
 #[test]
+fn a_socket_that_connects_to_itself_is_refused_and_frees_the_port() {
+    for address in [format!("{}:0", loopback()), "[::1]:0".into()] {
+        let options = StreamOptions::default();
+        let Ok(listener) = Listener::bind(&Address::Inet(address.parse().unwrap()), &options, 10, false)
+        else {
+            continue; // A system without IPv6.
+        };
+        let address = listener.local_address().unwrap();
+        drop(listener);
+        let Address::Inet(own) = address else { panic!("{address:?}") };
+        let error = match Stream::connect(&address, Some(&own), &options) {
+            Ok((stream, at_once)) => {
+                assert!(!at_once);
+                ready(&stream, PollFd::OUT);
+                stream.finish_connect().unwrap_err()
+            }
+            Err(failure) => failure.error,
+        };
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{address}");
+        // A socket without SO_REUSEADDR can have the port: it is not in TIME_WAIT.
+        let raw = address::RawAddress::new(&address).unwrap();
+        let plain = crate::sys::socket(address.domain(), libc::SOCK_STREAM).unwrap();
+        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        let bound = unsafe { libc::bind(plain.as_fd().as_raw_fd(), raw.as_ptr(), raw.length()) };
+        crate::sys::check(bound).unwrap();
+    }
+}
+
+#[test]
 fn refused_connection_is_told() {
     let listener = bind(&format!("{}:0", loopback()));
     let address = listener.local_address().unwrap();
@@ -382,10 +411,11 @@ fn options_are_read_back() {
 #[cfg(unix)]
 #[test]
 fn foreign_descriptors_are_checked() {
+    use crate::fd::IntoRawFd;
     let number = |error: io::Error| error.raw_os_error().unwrap();
-    assert_eq!(number(duplicate(-1).unwrap_err()), libc::EBADF);
-    // SAFETY: not a descriptor, so no one else's either.
-    assert_eq!(number(unsafe { adopt(i32::MAX) }.unwrap_err()), libc::EBADF);
+    for none in [-1, i32::MAX] {
+        assert_eq!(number(Listener::take_over(none).unwrap_err()), libc::EBADF);
+    }
 
     let file = || crate::fd::OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     assert_eq!(number(Stream::from_fd(file()).unwrap_err()), libc::ENOTSOCK);
@@ -399,15 +429,19 @@ fn foreign_descriptors_are_checked() {
         number(Stream::from_fd(foreign.as_fd().try_clone_to_owned().unwrap()).unwrap_err()),
         libc::EINVAL
     );
-    let listener = Listener::from_fd(duplicate(foreign.as_raw_fd()).unwrap()).unwrap();
+    let address = foreign.local_addr().unwrap();
+    let raw = foreign.into_raw_fd();
+    let listener = Listener::take_over(raw).unwrap();
+    assert_eq!(number(Listener::take_over(raw).unwrap_err()), libc::EBADF, "it is taken");
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     let (client, server) = connect(&listener);
     assert_eq!(peer_address_of(client.as_fd()).unwrap(), listener.local_address().unwrap());
-    let raw = client.as_fd().as_raw_fd();
-    assert_eq!(number(Listener::from_fd(client.into_fd()).unwrap_err()), libc::EINVAL);
-    assert!(raw >= 0);
-    ready(&server, PollFd::IN);
-    assert_eq!(server.read(&mut [0; 1]).unwrap(), 0);
+    // What cannot be taken over is not closed.
+    assert_eq!(number(Listener::take_over(client.as_fd().as_raw_fd()).unwrap_err()), libc::EINVAL);
+    exchange(&client, &server);
+    drop((client, server));
+    drop(listener);
+    assert_eq!(std::net::TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 #[test]
@@ -443,7 +477,13 @@ fn vsock_listens_where_there_is_one() {
     let Address::Vsock { cid, port } = listener.local_address().unwrap() else { panic!("another family") };
     assert_eq!(cid, VSOCK_ANY);
     assert_ne!(port, VSOCK_ANY);
-    let listener = Listener::from_fd(listener.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    #[cfg(unix)]
+    let listener = {
+        use crate::fd::IntoRawFd;
+        let raw = listener.as_fd().try_clone_to_owned().unwrap().into_raw_fd();
+        drop(listener);
+        Listener::take_over(raw).unwrap()
+    };
     assert_eq!(listener.local_address().unwrap(), Address::Vsock { cid, port });
     // It is taken already.
     let again = Listener::bind(&Address::Vsock { cid, port }, &StreamOptions::default(), 1, false);

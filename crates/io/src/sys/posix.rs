@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::check;
-use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use crate::fd::{AsRawFd, BorrowedFd, RawFd};
 use crate::libc;
 
 /// What a listener sets so that it can take a port that connections of a former one linger on.
@@ -36,10 +36,4 @@ pub(crate) fn set_close_on_exec_and_nonblocking(fd: BorrowedFd<'_>) -> io::Resul
 pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
     // SAFETY: fcntl answers for any number; F_GETFD has no effect.
     check(unsafe { libc::fcntl(raw, libc::F_GETFD) }).map(drop)
-}
-
-/// A close-on-exec duplicate; EBADF if the number is no open descriptor's.
-pub(crate) fn duplicate(raw: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl answers for any number; the duplicate is ours alone.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 0))?)) }
 }

@@ -132,13 +132,6 @@ pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
     check(unsafe { libc::getsockopt(raw, level, name, place, &mut length) }).map(drop)
 }
 
-/// A duplicate that child processes do not inherit.
-pub(crate) fn duplicate(raw: RawFd) -> io::Result<OwnedFd> {
-    check_open(raw)?;
-    // SAFETY: open as of just now, and the caller's to vouch for meanwhile.
-    unsafe { BorrowedFd::borrow_raw(raw) }.try_clone_to_owned()
-}
-
 fn owned(raw: ws::SOCKET) -> io::Result<OwnedFd> {
     if raw == ws::INVALID_SOCKET {
         return Err(io::Error::last_os_error());

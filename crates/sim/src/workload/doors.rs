@@ -69,9 +69,8 @@ pub(super) fn filters(stage: &mut Stage, rng: &mut Rng) {
     if stage.transport() == "tcp" && rng.chance(3) {
         let own = listener(5001);
         assert_eq!(pull.socket.set_option(USE_FD, &own.to_ne_bytes()), Ok(()));
+        // From now on it is the socket's to close.
         pull.socket.bind(&endpoint).unwrap();
-        // The socket has another one for it.
-        close(own);
     } else {
         pull.join(&endpoint, true);
     }

@@ -22,7 +22,7 @@ use super::resize::resize;
 use crate::sys::{check, retry};
 
 /// Bytes of a ring, a power of two. In a simulation few, so that it is often full.
-pub(super) const CAPACITY: usize = if cfg!(simulated) { 32 * 1024 } else { 2 * 1024 * 1024 };
+pub(super) const CAPACITY: usize = crate::net::SHARED_CAPACITY;
 /// Bytes before the ring: a page.
 pub(super) const HEADER: usize = 4096;
 /// Bytes of a region.
