@@ -110,7 +110,7 @@ def wraps():
     file("server.key", pair(*SERVER))
     file("client.key", pair(*CLIENT))
     file("server.pub", SERVER[0] + "\n")
-    file("clients/one", CLIENT[0] + "\n")
+    file("clients/one.pub", CLIENT[0] + "\n")
     at = f'[wraps.x]\nkey = "{FOLDER}/server.key"\nclients = "{FOLDER}/clients"\n'
     to = f'[wraps.x]\nkey = "{FOLDER}/client.key"\nservers = {{ "tcp://*" = "{FOLDER}/server.pub" }}\n'
     rule = '[[rules]]\ncall = "{}"\nendpoint = "tcp://*"\naction = "wrap"\nwrap = "x"\n'.format
@@ -364,7 +364,7 @@ def a_key_that_is_taken_away():
     port = int(server.at.rsplit(":", 1)[1])
     assert connections(port) == 1
     start = time.monotonic()
-    (FOLDER / "clients/one").unlink()
+    (FOLDER / "clients/one.pub").unlink()
     while connections(port):
         pass
     print(f"cut after {time.monotonic() - start:.2f} s")
@@ -380,7 +380,7 @@ def connections(port):
 def users_see_their_topics():
     """Subscribers on either library, known by their keys, to a publisher that knows nothing of users."""
     at, _ = wraps()
-    (FOLDER / "clients/one").unlink(missing_ok=True)
+    (FOLDER / "clients/one.pub").unlink(missing_ok=True)
     file("clients/alice.pub", CLIENT[0] + "\n")
     file("clients/bob.pub", STRANGER[0] + "\n")
     topics = '[[topics]]\nuser_id = "{}"\nsubscribe = "{}/"\n'.format

@@ -59,8 +59,16 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
             faults.push(format!("{}: other users can read it: chmod 600", path.display()));
         }
     }
-    match wrap.clients.as_deref().map(keys::publics) {
-        Some(Ok(found)) => tell(format!("clients' keys: {}", found.len())),
+    match wrap.clients.as_deref().map(keys::clients) {
+        Some(Ok(found)) => {
+            tell(format!("clients' keys: {}", found.keys.len()));
+            faults.extend(found.faults);
+            if !found.ignored.is_empty() {
+                let names = found.ignored.iter().filter_map(|path| path.file_name());
+                let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+                tell(format!("not called NAME.pub, so ignored: {}", names.join(", ")));
+            }
+        }
         Some(Err(error)) => faults.push(error.to_string()),
         None if wrap.servers().next().is_none() => tell("every client may that knows its key".to_owned()),
         None => {}

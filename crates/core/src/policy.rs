@@ -295,8 +295,8 @@ impl Guard {
         let key = tautline_proto::z85::encode_key(&options.curve_server_key);
         let owner = |wrap: &Wrap| {
             let Some(Key::File(path)) = wrap.server(endpoint) else { return None };
-            let mut owners = keys::owners(path).ok()?.into_iter();
-            owners.find(|(known, _)| known.as_bytes() == key).map(|(_, owner)| owner)
+            let found = keys::publics(path).ok()?;
+            found.iter().any(|known| known.as_bytes() == key).then(|| wrap.server_id(endpoint))
         };
         policy.wraps().iter().find_map(owner).unwrap_or_default()
     }
@@ -551,21 +551,44 @@ mod tests {
         assert_eq!(limit(&guard), Some(1000), "it is gone");
     }
 
+    fn z85(key: u8) -> String {
+        String::from_utf8(tautline_proto::z85::encode_key(&[key; 32]).to_vec()).unwrap()
+    }
+
+    fn has(trust: &Trust, key: u8) -> bool {
+        trust.look_soon();
+        trust.owner(&[key; 32]).is_some()
+    }
+
     #[test]
-    fn keys_that_cannot_be_read_leave_the_clients_as_they_were() {
-        let text = |key: &[u8; 32]| String::from_utf8(tautline_proto::z85::encode_key(key).to_vec()).unwrap();
-        let file = File::new("clients", &text(&[1; 32]));
+    fn malformed_lines_of_clients_admit_nobody() {
+        let file = File::new("clients", &z85(1));
         let trust = Trust::open(&file.0).unwrap();
-        let has = |trust: &Trust, key: u8| {
-            trust.look_soon();
-            trust.owner(&[key; 32]).is_some()
-        };
         assert!(has(&trust, 1) && !has(&trust, 2));
-        file.write("nonsense");
-        assert!(has(&trust, 1) && !has(&trust, 2));
-        file.write(&format!("{}\n{}\n", text(&[2; 32]), text(&[3; 32])));
+        file.write(&format!("nonsense\n{}\n{}\n", z85(2), z85(3)));
         assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
         assert_eq!(trust.owner(b"short"), None);
         assert!(trust.owner(&[2; 32]).is_some_and(|owner| owner.starts_with("tautline-clients")));
+        file.write("nonsense");
+        assert!(!has(&trust, 1) && !has(&trust, 2));
+    }
+
+    #[test]
+    fn files_beside_it_do_not_undo_the_removal_of_a_key() {
+        let folder =
+            std::env::temp_dir().join(format!("tautline-beside-{}", tautline_io::thread::process_id()));
+        fs::create_dir(&folder).unwrap();
+        for key in [1, 2] {
+            fs::write(folder.join(format!("{key}.pub")), z85(key)).unwrap();
+        }
+        let trust = Trust::open(&folder).unwrap();
+        assert!(has(&trust, 1) && has(&trust, 2));
+        fs::write(folder.join("README"), "Public keys of our clients.").unwrap();
+        fs::write(folder.join("new.pub"), "half a ke").unwrap();
+        fs::rename(folder.join("1.pub"), folder.join("1.pub~")).unwrap();
+        assert!(!has(&trust, 1) && has(&trust, 2));
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(!has(&trust, 2), "the list is gone");
+        assert!(Trust::open(&folder).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The clients that may come: a file of keys, or a folder, looked at again when it changes.
 
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -28,7 +29,7 @@ impl Trust {
     /// Reads the keys. The error says what is wrong with them.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let stamps = stamps(path);
-        let keys = read(path)?;
+        let keys = read(path).map_err(|error| error.to_string())?;
         Ok(Trust { path: path.to_owned(), known: Mutex::new(Known { keys, stamps, looked: Instant::now() }) })
     }
 
@@ -44,8 +45,7 @@ impl Trust {
         &self.path
     }
 
-    /// The user id of the key's owner if it is one of them, now. Keys that have changed into
-    /// something that cannot be read stay as they were.
+    /// The user id of the key's owner if it is one of them, now. A list that is gone admits nobody.
     pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         let mut known = lock(&self.known);
         if known.looked.elapsed() >= LOOK {
@@ -55,8 +55,12 @@ impl Trust {
                 known.stamps = stamps;
                 match read(&self.path) {
                     Ok(keys) => known.keys = keys,
+                    Err(fault) if fault.kind() == ErrorKind::NotFound => {
+                        known.keys.clear();
+                        drop(complaint::say_later(&format!("{fault}; no client may connect")));
+                    }
                     Err(fault) => {
-                        drop(complaint::say_later(&format!("{fault}; the clients stay as they were")))
+                        drop(complaint::say_later(&format!("{fault}; the clients stay as they were")));
                     }
                 }
             }
@@ -65,12 +69,19 @@ impl Trust {
     }
 }
 
-fn read(path: &Path) -> Result<HashMap<[u8; 32], Arc<str>>, String> {
+/// Reads the keys, and reports what admits nobody.
+fn read(path: &Path) -> io::Result<HashMap<[u8; 32], Arc<str>>> {
+    let found = keys::clients(path)?;
     let mut known = HashMap::new();
-    for (text, owner) in keys::owners(path).map_err(|error| error.to_string())? {
-        let key = z85::decode_key(text.as_bytes());
-        let key = key.ok_or_else(|| format!("{}: {text} is no key", path.display()))?;
-        known.entry(key).or_insert_with(|| owner.into());
+    let mut faults = found.faults;
+    for (text, owner) in found.keys {
+        match z85::decode_key(text.as_bytes()) {
+            Some(key) => drop(known.entry(key).or_insert_with(|| owner.into())),
+            None => faults.push(format!("{}: {text} is no key", path.display())),
+        }
+    }
+    for fault in faults {
+        drop(complaint::say_later(&format!("{fault}; it admits nobody")));
     }
     Ok(known)
 }
