@@ -18,14 +18,14 @@ mod complaint;
 mod gate;
 mod keeper;
 mod proof;
-mod stamp;
+mod spare;
 mod trust;
+mod watched;
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 pub(crate) use complaint::say;
 #[cfg(feature = "names")]
@@ -34,8 +34,8 @@ pub(crate) use gate::{Counted, Gate, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
-pub(crate) use stamp::{Stamp, stamp};
 pub(crate) use trust::Trust;
+pub(crate) use watched::Watched;
 
 use crate::conn::Loss;
 use crate::endpoint::Endpoint;
@@ -48,8 +48,6 @@ use tautline_io::net::Stream;
 use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, keys};
 use tautline_proto::{ProtocolError, Secret, public_key};
 
-/// Time between two looks whether a file has changed, at least.
-const LOOK: Duration = Duration::from_millis(100);
 /// Most things that are told once each: rules and what they were applied to.
 const TOLD: usize = 1000;
 /// Numbers of the options that a wrap sets.
@@ -76,12 +74,16 @@ enum Place {
 
 #[derive(Debug)]
 struct Inner {
-    /// `None`: it could not be read when the context was made, and nothing is allowed.
-    policy: Option<Arc<Policy>>,
-    /// How the file was when it was read last.
-    stamp: Option<Stamp>,
-    looked: Instant,
+    policy: Source,
     told: HashSet<String>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// It could not be read when the context was made, and nothing is allowed.
+    Nowhere,
+    Ready(Arc<Policy>),
+    File(Watched<Arc<Policy>>),
 }
 
 /// What is allowed of a bind or a connect.
@@ -144,50 +146,43 @@ impl Guard {
 
     /// A policy by the name of a ready-made one, or a path.
     pub(crate) fn open(named: &str) -> Result<Arc<Guard>, String> {
-        let (place, policy, stamp) = match Policy::ready(named) {
-            Some(policy) => (Place::Ready(named.to_owned()), policy, None),
+        let (place, policy) = match Policy::ready(named) {
+            Some(policy) => (Place::Ready(named.to_owned()), Source::Ready(Arc::new(policy))),
             None => {
                 // The process may change its folder.
                 let path = std::path::absolute(named).map_err(|error| format!("{named}: {error}"))?;
-                // Before it is read: what changes from here on is seen.
-                let stamp = stamp(&path);
-                let policy = read(&path)?;
-                (Place::File(path), policy, stamp)
+                let policy = Watched::open(vec![path.clone()], || read(&path))?;
+                (Place::File(path), Source::File(policy))
             }
         };
-        Ok(Arc::new(Guard::new(place, Some(Arc::new(policy)), stamp)))
+        Ok(Arc::new(Guard::new(place, policy)))
     }
 
     /// Allows nothing: there is a policy, and it cannot be read.
     pub(crate) fn closed() -> Arc<Guard> {
-        Arc::new(Guard::new(Place::Ready(String::new()), None, None))
+        Arc::new(Guard::new(Place::Ready(String::new()), Source::Nowhere))
     }
 
-    fn new(place: Place, policy: Option<Arc<Policy>>, stamp: Option<Stamp>) -> Self {
+    fn new(place: Place, policy: Source) -> Self {
         let program = std::env::current_exe().ok();
         let program = program.as_deref().and_then(Path::file_name);
         let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let inner = Inner { policy, stamp, looked: Instant::now(), told: HashSet::new() };
+        let inner = Inner { policy, told: HashSet::new() };
         Guard { place, program, inner: Mutex::new(inner) }
     }
 
     /// The policy as it is now. A file that has changed is read again, as a whole or not at all.
     pub(crate) fn policy(&self) -> Option<Arc<Policy>> {
-        let mut inner = lock(&self.inner);
-        if let (Place::File(path), Some(_)) = (&self.place, &inner.policy)
-            && inner.looked.elapsed() >= LOOK
-        {
-            inner.looked = Instant::now();
-            let stamp = self.place.stamp();
-            if stamp != inner.stamp {
-                inner.stamp = stamp;
-                match read(path) {
-                    Ok(policy) => inner.policy = Some(Arc::new(policy)),
-                    Err(fault) => drop(complaint::say_later(&format!("{fault}; the policy stays as it was"))),
+        match (&mut lock(&self.inner).policy, &self.place) {
+            (Source::File(policy), Place::File(path)) => {
+                if let Err(fault) = policy.refresh(|| read(path)) {
+                    drop(complaint::say_later(&format!("{fault}; the policy stays as it was")));
                 }
+                Some(policy.get().clone())
             }
+            (Source::Ready(policy), _) => Some(policy.clone()),
+            _ => None,
         }
-        inner.policy.clone()
     }
 
     /// Whether a socket may do this, and with which options.
@@ -355,15 +350,6 @@ impl Guard {
     }
 }
 
-impl Place {
-    fn stamp(&self) -> Option<Stamp> {
-        match self {
-            Place::Ready(_) => None,
-            Place::File(path) => stamp(path),
-        }
-    }
-}
-
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -373,10 +359,11 @@ impl std::fmt::Display for Place {
     }
 }
 
-fn read(path: &Path) -> Result<Policy, String> {
+fn read(path: &Path) -> watched::Read<Arc<Policy>> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
-    Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))
+    let policy = Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))?;
+    Ok((Arc::new(policy), true))
 }
 
 /// Whether CURVE or TLS protects a connection with these options.
@@ -506,6 +493,7 @@ fn put_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), S
 mod tests {
     use super::*;
     use std::fs;
+    use std::time::Duration;
 
     /// A file of its own.
     struct File(PathBuf);
@@ -529,17 +517,18 @@ mod tests {
         }
     }
 
-    /// As if the last look were long ago.
-    fn look(looked: &mut Instant) {
-        *looked = Instant::now().checked_sub(LOOK).unwrap();
-    }
+    /// Longer than the time between two looks.
+    const LATER: Duration = Duration::from_secs(1);
 
     #[test]
     fn a_file_with_a_fault_leaves_the_policy_as_it_was() {
         let file = File::new("policy", "[limits]\nconnections = 1\n");
         let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
         let limit = |guard: &Guard| {
-            look(&mut lock(&guard.inner).looked);
+            match &mut lock(&guard.inner).policy {
+                Source::File(policy) => policy.age(LATER),
+                source => unreachable!("{source:?}"),
+            }
             guard.policy().unwrap().limits().connections
         };
         assert_eq!(limit(&guard), Some(1));
@@ -556,7 +545,7 @@ mod tests {
     }
 
     fn has(trust: &Trust, key: u8) -> bool {
-        trust.look_soon();
+        trust.age(LATER);
         trust.owner(&[key; 32]).is_some()
     }
 
@@ -590,5 +579,28 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
         assert!(!has(&trust, 2), "the list is gone");
         assert!(Trust::open(&folder).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn newcomers_are_refused_if_the_list_of_clients_cannot_be_read() {
+        let file = File::new("unreadable", "");
+        fs::remove_file(&file.0).unwrap();
+        fs::create_dir(&file.0).unwrap();
+        let list = file.0.join("clients");
+        fs::write(&list, z85(1)).unwrap();
+        let trust = Trust::open(&list).unwrap();
+        assert!(has(&trust, 1) && trust.is_current());
+        // What the list is in is no folder any more, which says nothing about the list.
+        fs::remove_dir_all(&file.0).unwrap();
+        file.write("");
+        assert!(has(&trust, 1) && trust.is_current(), "it may pass");
+        trust.age(trust::PATIENCE);
+        assert!(has(&trust, 1) && !trust.is_current());
+        fs::remove_file(&file.0).unwrap();
+        fs::create_dir(&file.0).unwrap();
+        fs::write(&list, z85(2)).unwrap();
+        assert!(has(&trust, 2) && !has(&trust, 1) && trust.is_current());
+        fs::remove_dir_all(&file.0).unwrap();
     }
 }

@@ -151,7 +151,7 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
 
 /// True if the process has no descriptor or no memory left, so that the error says nothing about
 /// the file.
-fn is_exhausted(error: &io::Error) -> bool {
+pub fn is_exhausted(error: &io::Error) -> bool {
     // The numbers of ENFILE and EMFILE on every Unix.
     let descriptors = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
     descriptors || error.kind() == io::ErrorKind::OutOfMemory

@@ -270,6 +270,8 @@ impl Acceptor {
     /// Ends the connections of peers that may no longer be here.
     fn check(self: &Arc<Self>, turn: &mut Turn) {
         let Some(gate) = &self.gate else { return };
+        // Also if no peer is there: from now on counts for how long a list cannot be read.
+        let _ = gate.is_current();
         for resident in self.site.residents() {
             if let Resident::Wire(wire) = resident
                 && wire.accepted_by(self)

@@ -154,6 +154,19 @@ impl Gate {
         trust.owner(key).map(Some).ok_or_else(stranger)
     }
 
+    /// Whether the lists of clients are as the files say, so that a newcomer can be judged by them.
+    ///
+    /// # Errors
+    /// A list has changed and cannot be read, for some seconds.
+    pub(crate) fn is_current(&self) -> Result<(), Refusal> {
+        let keys = self.trust.as_ref().is_none_or(Trust::is_current);
+        let certificates = self.certificates.as_ref().is_none_or(|known| known.is_current());
+        if keys && certificates {
+            return Ok(());
+        }
+        Err(Refusal("the list of clients has changed and cannot be read".to_owned()))
+    }
+
     /// Whether all that a client has shown is trusted.
     ///
     /// # Errors

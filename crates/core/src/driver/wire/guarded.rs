@@ -26,6 +26,7 @@ impl Wire {
     /// told.
     pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
         let Some(gate) = self.origin.gate() else { return Ok(()) };
+        gate.is_current()?;
         let mut state = lock(&self.state);
         self.passes(gate, state.proof.as_deref_mut(), told)
     }
