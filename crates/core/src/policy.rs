@@ -30,7 +30,7 @@ use std::sync::OnceLock;
 pub(crate) use complaint::say;
 #[cfg(feature = "names")]
 pub(crate) use complaint::say_later;
-pub(crate) use gate::{Counted, Gate, Refusal};
+pub(crate) use gate::{Counted, Gate, PeerSource, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;

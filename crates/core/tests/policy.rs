@@ -20,6 +20,7 @@ const LINGER: i32 = 17;
 const MAXMSGSIZE: i32 = 22;
 const SUBSCRIBE: i32 = 6;
 const RCVTIMEO: i32 = 27;
+const IPV6: i32 = 42;
 const CURVE_SERVER: i32 = 47;
 const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
@@ -236,6 +237,60 @@ fn limits_keep_peers_away() {
         server.option(MAXMSGSIZE, &mut own).unwrap();
         assert_eq!(i64::from_ne_bytes(own), -1, "the program sees its own options");
         set(&mut second, LINGER, 0);
+    });
+}
+
+/// The greeting of a PUSH without security, up to its READY; and that and a message.
+const GREETING: [u8; 64] = {
+    let mut greeting = [0; 64];
+    [greeting[0], greeting[9], greeting[10]] = [0xFF, 0x7F, 3];
+    [greeting[12], greeting[13], greeting[14], greeting[15]] = *b"NULL";
+    greeting
+};
+const READY_AND_HELLO: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH\0\x05hello";
+
+/// A connection that the server has accepted: it has said the first bytes of its greeting.
+fn accepted(at: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.read_exact(&mut [0; 10]).unwrap();
+    stream
+}
+
+#[test]
+fn silent_newcomers_make_room_before_those_that_speak() {
+    test("silent_newcomers_make_room_before_those_that_speak", |context| {
+        let folder = Folder::new("silent");
+        context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let at = endpoint.strip_prefix("tcp://").unwrap();
+        let mut good = accepted(at);
+        good.write_all(&GREETING).unwrap();
+        // The rest of the server's greeting, and its READY, which it says once it has read ours.
+        good.read_exact(&mut [0; 64]).unwrap();
+        let _silent: Vec<_> = (0..10).map(|_| accepted(at)).collect();
+        good.write_all(READY_AND_HELLO).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
+    });
+}
+
+#[test]
+fn newcomers_from_one_address_do_not_take_the_room_of_others() {
+    test("newcomers_from_one_address_do_not_take_the_room_of_others", |context| {
+        let folder = Folder::new("address");
+        context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        set(&mut server, IPV6, 1);
+        server.bind("tcp://*:*").unwrap();
+        let port = last_endpoint(&mut server).rsplit_once(':').unwrap().1.to_owned();
+        if TcpStream::connect(format!("[::1]:{port}")).is_err() {
+            return eprintln!("there is no IPv6, so this was not tried");
+        }
+        let mut good = accepted(&format!("[::1]:{port}"));
+        let _silent: Vec<_> = (0..10).map(|_| accepted(&format!("127.0.0.1:{port}"))).collect();
+        good.write_all(&GREETING).unwrap();
+        good.write_all(READY_AND_HELLO).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
     });
 }
 

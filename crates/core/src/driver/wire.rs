@@ -21,7 +21,7 @@ use crate::policy::{Proof, Refusal};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-pub(super) use guarded::{CHECK, is_stranger};
+pub(super) use guarded::{CHECK, is_silent, is_stranger};
 use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;

@@ -1,7 +1,7 @@
 //! What the policy says of the peers that come to one bound endpoint.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use super::{Certificates, Guard, Proof, Trust, is_secure};
@@ -37,6 +37,28 @@ struct Counts {
 pub(crate) struct Counted {
     gate: Arc<Gate>,
     address: Option<IpAddr>,
+}
+
+/// Where peers come from, as far as they are told apart: an address, of IPv6 a network of 64 bits,
+/// which one host has all of; of ipc a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PeerSource {
+    Address(IpAddr),
+    User(u32),
+    Unknown,
+}
+
+impl PeerSource {
+    pub(crate) fn of(stream: &Stream) -> Self {
+        match (address_of(stream), stream.peer_credentials()) {
+            (Some(IpAddr::V6(address)), _) => {
+                PeerSource::Address(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into())
+            }
+            (Some(address), _) => PeerSource::Address(address),
+            (None, Ok(who)) => PeerSource::User(who.uid),
+            (None, Err(_)) => PeerSource::Unknown,
+        }
+    }
 }
 
 /// A peer may not come, or may not stay: what says so, for events.
