@@ -15,12 +15,14 @@
 #[cfg_attr(not(feature = "tls"), path = "policy/no_tls.rs")]
 mod certificates;
 mod complaint;
+mod foresee;
 mod gate;
 mod keeper;
 mod proof;
 mod spare;
 mod trust;
 mod watched;
+mod wrapping;
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -30,12 +32,15 @@ use std::sync::OnceLock;
 pub(crate) use complaint::say;
 #[cfg(feature = "names")]
 pub(crate) use complaint::say_later;
+pub use foresee::{Forecast, Foreseen, foresee};
 pub(crate) use gate::{Counted, Gate, PeerSource, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
 pub(crate) use trust::Trust;
 pub(crate) use watched::Watched;
+pub(crate) use wrapping::is_secure;
+use wrapping::put_on;
 
 use crate::conn::Loss;
 use crate::endpoint::Endpoint;
@@ -46,16 +51,10 @@ use crate::transport::Carrying;
 use certificates::Certificates;
 use tautline_io::net::Stream;
 use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, keys};
-use tautline_proto::{ProtocolError, Secret, public_key};
+use tautline_proto::ProtocolError;
 
 /// Most things that are told once each: rules and what they were applied to.
 const TOLD: usize = 1000;
-/// Numbers of the options that a wrap sets.
-const CURVE_SERVER: i32 = 47;
-const CURVE_PUBLICKEY: i32 = 48;
-const CURVE_SECRETKEY: i32 = 49;
-const CURVE_SERVERKEY: i32 = 50;
-
 /// Asks the policy of the host.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -188,46 +187,29 @@ impl Guard {
     /// Whether a socket may do this, and with which options.
     ///
     /// # Errors
-    /// EACCES if a rule refuses it; [`Error::Invalid`] if the policy cannot be read, or a key that
-    /// it names.
+    /// EACCES if a rule refuses it, or wants a wrap that cannot be put on; [`Error::Invalid`] if the
+    /// policy cannot be read.
     pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Denied> {
         let invalid = |why: String| Denied { error: Error::Invalid, why };
         let policy = self.policy().ok_or_else(|| invalid("the policy cannot be read".to_owned()))?;
         let socket_type = options.socket_type.name();
-        let question = Question {
-            address: asked.address,
-            program: &self.program,
-            mechanism: options.mechanism.name(),
-            secure: is_secure(options, asked.endpoint),
-            private: asked.path.is_some_and(is_private),
-            ..Question::new(asked.call, socket_type, asked.endpoint)
-        };
-        let verdict = policy.decide(&question);
+        let (verdict, allowed) = judge(&policy, &self.program, asked, options, socket_type);
         let verb = if asked.call == Call::Bind { "bind" } else { "connect" };
+        let refused = |why| Err(Denied { error: Error::Os(tautline_io::errno::EACCES), why });
         match verdict.action {
             Action::Refuse => {
                 self.tell(&verdict, "refuses", &format!("{verb} {} of {socket_type}", asked.endpoint));
-                return Err(Denied { error: Error::Os(tautline_io::errno::EACCES), why: self.by(&verdict) });
+                return refused(self.by(&verdict));
             }
             Action::Warn => {
                 self.tell(&verdict, "warns of", &format!("{verb} {} of {socket_type}", asked.endpoint));
             }
             _ => {}
         }
-        let mut own = options.clone();
-        own.by_policy.ipc_mode = verdict.mode;
-        policy_limits(&policy, &mut own);
-        let mut allowed = Allowed::default();
-        if let (Some(name), true) = (&verdict.wrap, shakes_hands(asked.endpoint)) {
-            let cannot = |what: String| {
-                self.tell(&verdict, &format!("cannot wrap ({what})"), &format!("{verb} {}", asked.endpoint));
-                invalid(format!("{} cannot wrap ({what})", self.by(&verdict)))
-            };
-            let wrap = policy.wrap(name).ok_or_else(|| cannot("there is no such wrap".to_owned()))?;
-            wrapped(wrap, asked, &mut own, &mut allowed).map_err(cannot)?;
-        }
-        allowed.options = (own != *options).then(|| Arc::new(own));
-        Ok(allowed)
+        allowed.or_else(|why| {
+            self.tell(&verdict, &format!("cannot wrap ({why})"), &format!("{verb} {}", asked.endpoint));
+            refused(format!("{} cannot wrap ({why})", self.by(&verdict)))
+        })
     }
 
     /// A rule, for events.
@@ -366,26 +348,6 @@ fn read(path: &Path) -> watched::Read<Arc<Policy>> {
     Ok((Arc::new(policy), true))
 }
 
-/// Whether CURVE or TLS protects a connection with these options.
-pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
-    is_in_tls(endpoint) || options.mechanism.encrypts() && !is_raw(options)
-}
-
-/// Whether the transport of an endpoint is TLS.
-fn is_in_tls(endpoint: &str) -> bool {
-    endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
-}
-
-/// Whether streams have no ZMTP, and so no mechanism, whatever the options say of one.
-fn is_raw(options: &Options) -> bool {
-    options.facts().raw || options.router_raw
-}
-
-/// Whether the connections of an endpoint shake hands: those can be wrapped.
-fn shakes_hands(endpoint: &str) -> bool {
-    !endpoint.starts_with("inproc://") && !endpoint.starts_with("udp://")
-}
-
 /// Whether no other user can reach the file of a socket: it is closed to them, or its folder is.
 fn is_private(path: &Path) -> bool {
     #[cfg(unix)]
@@ -417,6 +379,38 @@ fn own_user() -> Option<u32> {
     None
 }
 
+/// What a policy says of a call, and with which options it is allowed. The error says why the
+/// endpoint cannot be wrapped: then it is not allowed.
+fn judge(
+    policy: &Policy,
+    program: &str,
+    asked: &Asked<'_>,
+    options: &Options,
+    socket_type: &str,
+) -> (Verdict, Result<Allowed, String>) {
+    let question = Question {
+        address: asked.address,
+        program,
+        mechanism: options.mechanism.name(),
+        secure: is_secure(options, asked.endpoint),
+        private: asked.path.is_some_and(is_private),
+        ..Question::new(asked.call, socket_type, asked.endpoint)
+    };
+    let verdict = policy.decide(&question);
+    let mut own = options.clone();
+    own.by_policy.ipc_mode = verdict.mode;
+    policy_limits(policy, &mut own);
+    let mut allowed = Allowed::default();
+    if let Some(name) = &verdict.wrap {
+        let wrap = policy.wrap(name).ok_or_else(|| "there is no such wrap".to_owned());
+        if let Err(why) = wrap.and_then(|wrap| put_on(wrap, asked, &mut own, &mut allowed)) {
+            return (verdict, Err(why));
+        }
+    }
+    allowed.options = (own != *options).then(|| Arc::new(own));
+    (verdict, Ok(allowed))
+}
+
 /// What the policy's limits say that options can say.
 fn policy_limits(policy: &Policy, options: &mut Options) {
     let limits = policy.limits();
@@ -428,179 +422,5 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
     options.by_policy.most_unread = limits.unread_bytes_per_peer;
 }
 
-/// Wraps an endpoint, unless the program has asked for the like itself.
-fn wrapped(wrap: &Wrap, asked: &Asked<'_>, own: &mut Options, allowed: &mut Allowed) -> Result<(), String> {
-    if is_secure(own, asked.endpoint) {
-        return Ok(());
-    }
-    if is_raw(own) {
-        return Err("the socket has no ZMTP".into());
-    }
-    if wrap.tls.is_some() {
-        let certificates = Certificates::open(wrap, asked)?;
-        let carrying = certificates.carrying(asked, own).map_err(|error| error.to_string())?;
-        allowed.wrapped = Some(Wrapped { carrying, certificates });
-        return Ok(());
-    }
-    // A name and a password are not put into CURVE: it would have to be another mechanism.
-    if own.mechanism.has_credentials() {
-        return Ok(());
-    }
-    put_on(wrap, asked, own)?;
-    if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
-        allowed.trust = Some(Trust::open(clients)?);
-    }
-    Ok(())
-}
-
-/// Puts CURVE on an endpoint.
-fn put_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
-    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is none".to_owned());
-    let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
-    if asked.call == Call::Bind {
-        let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
-        set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
-        set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
-        return set(CURVE_SECRETKEY, pair.secret.as_bytes());
-    }
-    let server = match wrap.server(asked.endpoint) {
-        Some(Key::Text(key)) => key.clone(),
-        Some(Key::File(path)) => {
-            let found = keys::publics(path).map_err(|error| error.to_string())?;
-            match &found[..] {
-                [key] => key.clone(),
-                _ => return Err(format!("{} has {} keys, and is to have one", path.display(), found.len())),
-            }
-        }
-        None => return Err(format!("`servers` of `{}` has no key for it", wrap.name)),
-    };
-    set(CURVE_SERVERKEY, server.as_bytes())?;
-    match pair {
-        Some(pair) => {
-            set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
-            set(CURVE_SECRETKEY, pair.secret.as_bytes())
-        }
-        None => {
-            let mut secret = Secret::new([0; 32]);
-            tautline_io::random::fill(&mut secret[..]).map_err(|error| error.to_string())?;
-            set(CURVE_PUBLICKEY, &public_key(&secret))?;
-            set(CURVE_SECRETKEY, &secret[..])
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::time::Duration;
-
-    /// A file of its own.
-    struct File(PathBuf);
-
-    impl File {
-        fn new(name: &str, text: &str) -> Self {
-            let name = format!("tautline-{name}-{}", tautline_io::thread::process_id());
-            let file = File(std::env::temp_dir().join(name));
-            file.write(text);
-            file
-        }
-
-        fn write(&self, text: &str) {
-            fs::write(&self.0, text).unwrap();
-        }
-    }
-
-    impl Drop for File {
-        fn drop(&mut self) {
-            let _ = fs::remove_file(&self.0);
-        }
-    }
-
-    /// Longer than the time between two looks.
-    const LATER: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn a_file_with_a_fault_leaves_the_policy_as_it_was() {
-        let file = File::new("policy", "[limits]\nconnections = 1\n");
-        let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
-        let limit = |guard: &Guard| {
-            match &mut lock(&guard.inner).policy {
-                Source::File(policy) => policy.age(LATER),
-                source => unreachable!("{source:?}"),
-            }
-            guard.policy().unwrap().limits().connections
-        };
-        assert_eq!(limit(&guard), Some(1));
-        file.write("[limits]\nconnections = many\n");
-        assert_eq!(limit(&guard), Some(1));
-        file.write("[limits]\nconnections = 1000\n");
-        assert_eq!(limit(&guard), Some(1000));
-        drop(file);
-        assert_eq!(limit(&guard), Some(1000), "it is gone");
-    }
-
-    fn z85(key: u8) -> String {
-        String::from_utf8(tautline_proto::z85::encode_key(&[key; 32]).to_vec()).unwrap()
-    }
-
-    fn has(trust: &Trust, key: u8) -> bool {
-        trust.age(LATER);
-        trust.owner(&[key; 32]).is_some()
-    }
-
-    #[test]
-    fn malformed_lines_of_clients_admit_nobody() {
-        let file = File::new("clients", &z85(1));
-        let trust = Trust::open(&file.0).unwrap();
-        assert!(has(&trust, 1) && !has(&trust, 2));
-        file.write(&format!("nonsense\n{}\n{}\n", z85(2), z85(3)));
-        assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
-        assert_eq!(trust.owner(b"short"), None);
-        assert!(trust.owner(&[2; 32]).is_some_and(|owner| owner.starts_with("tautline-clients")));
-        file.write("nonsense");
-        assert!(!has(&trust, 1) && !has(&trust, 2));
-    }
-
-    #[test]
-    fn files_beside_it_do_not_undo_the_removal_of_a_key() {
-        let folder =
-            std::env::temp_dir().join(format!("tautline-beside-{}", tautline_io::thread::process_id()));
-        fs::create_dir(&folder).unwrap();
-        for key in [1, 2] {
-            fs::write(folder.join(format!("{key}.pub")), z85(key)).unwrap();
-        }
-        let trust = Trust::open(&folder).unwrap();
-        assert!(has(&trust, 1) && has(&trust, 2));
-        fs::write(folder.join("README"), "Public keys of our clients.").unwrap();
-        fs::write(folder.join("new.pub"), "half a ke").unwrap();
-        fs::rename(folder.join("1.pub"), folder.join("1.pub~")).unwrap();
-        assert!(!has(&trust, 1) && has(&trust, 2));
-        fs::remove_dir_all(&folder).unwrap();
-        assert!(!has(&trust, 2), "the list is gone");
-        assert!(Trust::open(&folder).is_err());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn newcomers_are_refused_if_the_list_of_clients_cannot_be_read() {
-        let file = File::new("unreadable", "");
-        fs::remove_file(&file.0).unwrap();
-        fs::create_dir(&file.0).unwrap();
-        let list = file.0.join("clients");
-        fs::write(&list, z85(1)).unwrap();
-        let trust = Trust::open(&list).unwrap();
-        assert!(has(&trust, 1) && trust.is_current());
-        // What the list is in is no folder any more, which says nothing about the list.
-        fs::remove_dir_all(&file.0).unwrap();
-        file.write("");
-        assert!(has(&trust, 1) && trust.is_current(), "it may pass");
-        trust.age(trust::PATIENCE);
-        assert!(has(&trust, 1) && !trust.is_current());
-        fs::remove_file(&file.0).unwrap();
-        fs::create_dir(&file.0).unwrap();
-        fs::write(&list, z85(2)).unwrap();
-        assert!(has(&trust, 2) && !has(&trust, 1) && trust.is_current());
-        fs::remove_dir_all(&file.0).unwrap();
-    }
-}
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -21,6 +21,8 @@ const MAXMSGSIZE: i32 = 22;
 const SUBSCRIBE: i32 = 6;
 const RCVTIMEO: i32 = 27;
 const IPV6: i32 = 42;
+const PLAIN_SERVER: i32 = 44;
+const PLAIN_USERNAME: i32 = 45;
 const CURVE_SERVER: i32 = 47;
 const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
@@ -344,13 +346,37 @@ fn a_wrap_without_its_keys_is_refused() {
         );
         context.set_policy(&path).unwrap();
         let mut server = socket(context, SocketType::Pull);
-        assert_eq!(server.bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
-        assert_eq!(server.connect("tcp://127.0.0.1:9"), Err(Error::Invalid));
+        refused(server.bind("tcp://127.0.0.1:*"));
+        refused(server.connect("tcp://127.0.0.1:9"));
+        // No mechanism protects a datagram.
+        let mut dish = socket(context, SocketType::Dish);
+        refused(dish.bind("udp://127.0.0.1:5555"));
         // Nothing shakes hands there.
         server.bind("inproc://here").unwrap();
         assert_eq!(last_endpoint(&mut server), "inproc://here");
         set(&mut server, RCVTIMEO, 0);
         assert_eq!(server.recv_message(&mut Message::new(), Flags::NONE).err(), Some(Error::Again));
+    });
+}
+
+#[test]
+fn name_and_password_do_not_go_out_where_curve_is_wanted() {
+    test("name_and_password_do_not_go_out_where_curve_is_wanted", |_| {
+        let folder = Folder::new("password");
+        let (at, to) = folder.wraps();
+        let (ours, theirs) = (under(&at), under(&to));
+        let mut server = socket(&ours, SocketType::Pull);
+        set(&mut server, PLAIN_SERVER, 1);
+        refused(server.bind("tcp://127.0.0.1:*"));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = socket(&theirs, SocketType::Push);
+        client.set_option(PLAIN_USERNAME, b"joe").unwrap();
+        refused(client.connect(&format!("tcp://{}", listener.local_addr().unwrap())));
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        drop((server, client));
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
     });
 }
 
