@@ -296,6 +296,14 @@ impl Guard {
         }
     }
 
+    /// Tells that another user is at an endpoint that is connected only if none is.
+    pub(crate) fn tell_of_stranger(&self, endpoint: &str, peer: &str) {
+        let what = format!("{endpoint} is not connected to {peer}, which is another user");
+        if self.is_new(&what) {
+            drop(complaint::say_later(&format!("{}: {what}", self.place)));
+        }
+    }
+
     /// Tells that a peer may not use a topic, once for each rule and endpoint.
     fn tell_of_topic(&self, rule: &str, does: &str, endpoint: &str, first: &str) {
         let what = format!("rule `{rule}` does not let peers at {endpoint} {does} some topics");
@@ -353,10 +361,9 @@ fn is_private(path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        let own = own_user();
+        let own = tautline_io::net::own_user();
         let is_closed = |path: &Path| {
-            std::fs::metadata(path)
-                .is_ok_and(|found| found.mode() & 0o077 == 0 && own.is_none_or(|own| own == found.uid()))
+            std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 == 0 && own == found.uid())
         };
         is_closed(path) || path.parent().is_some_and(is_closed)
     }
@@ -367,16 +374,9 @@ fn is_private(path: &Path) -> bool {
     }
 }
 
-/// The user that this process works for, if it is known.
-fn own_user() -> Option<u32> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        static OWN: OnceLock<Option<u32>> = OnceLock::new();
-        *OWN.get_or_init(|| std::fs::metadata("/proc/self").ok().map(|found| found.uid()))
-    }
-    #[cfg(not(unix))]
-    None
+/// Whether there is something at the path, be it a link that leads nowhere.
+fn is_there(path: &Path) -> bool {
+    !std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// What a policy says of a call, and with which options it is allowed. The error says why the
@@ -393,12 +393,19 @@ fn judge(
         program,
         mechanism: options.mechanism.name(),
         secure: is_secure(options, asked.endpoint),
-        private: asked.path.is_some_and(is_private),
+        private: asked
+            .path
+            .is_some_and(|path| is_private(path) || asked.call == Call::Connect && !is_there(path)),
         ..Question::new(asked.call, socket_type, asked.endpoint)
     };
     let verdict = policy.decide(&question);
     let mut own = options.clone();
     own.by_policy.ipc_mode = verdict.mode;
+    own.by_policy.own_user_only = asked.call == Call::Connect && question.private && {
+        let open = policy.decide(&Question { private: false, ..question.clone() });
+        let differs = (open.action, &open.wrap) != (verdict.action, &verdict.wrap);
+        differs && matches!(open.action, Action::Refuse | Action::Wrap)
+    };
     policy_limits(policy, &mut own);
     let mut allowed = Allowed::default();
     if let Some(name) = &verdict.wrap {

@@ -8,9 +8,12 @@ mod common;
 use common::policy::{Folder, monitor, refused, socket, text, under, until};
 use common::{bind, connected, last_endpoint, recv, set, test};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -29,6 +32,7 @@ const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 const HANDSHAKE_FAILED_AUTH: u16 = 0x4000;
 const ACCEPT_FAILED: u16 = 0x40;
+const HANDSHAKE_FAILED_NO_DETAIL: u16 = 0x800;
 const DISCONNECTED: u16 = 0x200;
 const LAST_OF_KEYS: [u8; 32] = [7; 32];
 
@@ -377,6 +381,55 @@ fn name_and_password_do_not_go_out_where_curve_is_wanted() {
         drop((server, client));
         ours.terminate().unwrap();
         theirs.terminate().unwrap();
+    });
+}
+
+/// Another user that listens at the path in `TAUTLINE_TEST_LISTEN`: the test below starts it. Fails
+/// if a byte comes.
+#[test]
+#[ignore = "not a test by itself"]
+fn listens_as_another_user() {
+    let listener = UnixListener::bind(std::env::var("TAUTLINE_TEST_LISTEN").unwrap()).unwrap();
+    println!("\nlistens");
+    let mut received = Vec::new();
+    let _ = listener.accept().unwrap().0.read_to_end(&mut received);
+    assert_eq!(received, b"");
+}
+
+#[test]
+fn strict_never_sends_to_another_user() {
+    test("strict_never_sends_to_another_user", |context| {
+        context.set_policy("strict").unwrap();
+        let folder = Folder::new("swap");
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
+        let path = folder.0.join("socket");
+        let endpoint = format!("ipc://{}", path.display());
+        // The peer may come later.
+        let mut client = socket(context, SocketType::Push);
+        let mut events = monitor(context, &mut client);
+        client.connect(&endpoint).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        server.bind(&endpoint).unwrap();
+        client.send(b"one", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"one");
+        server.unbind(&endpoint).unwrap();
+        until(&mut events, DISCONNECTED);
+        // Another user is there when the client connects again. Only root can try this.
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        other.args(["--ignored", "--exact", "listens_as_another_user", "--nocapture"]);
+        other.env("TAUTLINE_TEST_LISTEN", &path).stdout(Stdio::piped()).uid(65534).gid(65534);
+        let Ok(mut other) = other.spawn() else { return eprintln!("not root, so this was not tried") };
+        let said = BufReader::new(other.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut said = said.skip_while(|line| line != "listens");
+        assert!(said.next().is_some());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        until(&mut events, HANDSHAKE_FAILED_NO_DETAIL);
+        assert!(other.wait().unwrap().success(), "it has received something");
+        // What was not sent there waits for the right one.
+        client.send(b"secret", Flags::NONE).unwrap();
+        fs::remove_file(&path).unwrap();
+        server.bind(&endpoint).unwrap();
+        assert_eq!(recv(&mut server), b"secret");
     });
 }
 

@@ -253,7 +253,7 @@ impl Gate {
             program: self.guard.program(),
             mechanism: self.mechanism.name(),
             secure: self.secure,
-            private: user.is_some() && user == super::own_user(),
+            private: stream.is_of_own_user(),
             user,
             user_id,
             ..Question::new(Call::Accept, self.socket_type, &self.endpoint)
