@@ -12,6 +12,7 @@
 //! A policy that cannot be read lets nothing pass. One that is changed into such a one stays as it
 //! was. Locks: that of a guard and that of a gate are leaves.
 
+mod bound;
 #[cfg_attr(not(feature = "tls"), path = "policy/no_tls.rs")]
 mod certificates;
 mod complaint;
@@ -94,6 +95,8 @@ pub(crate) struct Allowed {
     pub(crate) trust: Option<Trust>,
     /// It goes through TLS.
     pub(crate) wrapped: Option<Wrapped>,
+    /// The wrap that a rule asks for.
+    pub(crate) wrap: Option<String>,
 }
 
 /// TLS that is put on an endpoint.
@@ -415,6 +418,7 @@ fn judge(
         }
     }
     allowed.options = (own != *options).then(|| Arc::new(own));
+    allowed.wrap.clone_from(&verdict.wrap);
     (verdict, Ok(allowed))
 }
 

@@ -10,6 +10,7 @@ use common::{bind, connected, last_endpoint, recv, set, test};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
@@ -24,6 +25,7 @@ const MAXMSGSIZE: i32 = 22;
 const SUBSCRIBE: i32 = 6;
 const RCVTIMEO: i32 = 27;
 const IPV6: i32 = 42;
+const USE_FD: i32 = 89;
 const PLAIN_SERVER: i32 = 44;
 const PLAIN_USERNAME: i32 = 45;
 const CURVE_SERVER: i32 = 47;
@@ -59,6 +61,39 @@ fn loopback_refuses_what_others_can_reach() {
         let path = folder.0.join("socket");
         open.bind(&format!("ipc://{}", path.display())).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    });
+}
+
+#[test]
+fn loopback_judges_the_socket_that_is_bound() {
+    test("loopback_judges_the_socket_that_is_bound", |context| {
+        context.set_policy("loopback").unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        refused(server.bind("vsock://*:5556"));
+        // A socket of the program's own that listens elsewhere than the endpoint says.
+        let open = TcpListener::bind("0.0.0.0:0").unwrap();
+        set(&mut server, USE_FD, open.as_raw_fd());
+        refused(server.bind(&format!("tcp://127.0.0.1:{}", open.local_addr().unwrap().port())));
+        let near = TcpListener::bind("127.0.0.1:0").unwrap();
+        set(&mut server, USE_FD, near.as_raw_fd());
+        server.bind(&format!("tcp://{}", near.local_addr().unwrap())).unwrap();
+        // Files that others can reach.
+        let folder = Folder::new("descriptor");
+        let path = folder.0.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        for (mode, is_closed) in [(0o777, false), (0o660, false), (0o600, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            set(&mut server, USE_FD, listener.as_raw_fd());
+            let bound = server.bind(&format!("ipc://{}", path.display()));
+            if is_closed { bound.unwrap() } else { refused(bound) }
+        }
+        let mut server = socket(context, SocketType::Pull);
+        let name = format!("ipc://@tautline-loopback-{}", std::process::id());
+        server.bind(&name).unwrap();
+        let mut client = socket(context, SocketType::Push);
+        client.connect(&name).unwrap();
+        client.send(b"own", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"own");
     });
 }
 

@@ -15,7 +15,7 @@ fn ready_made_policies_answer() {
         assert_eq!(said("audit", &endpoint)[1..], [open("warn", "audit:open-bind")]);
         assert_eq!(said("loopback", &endpoint)[1..], [open("refuse", "loopback:open-bind")]);
         let secured = [&endpoint[..], &["--mechanism", "CURVE"]].concat();
-        assert_eq!(said("loopback", &secured)[1..], ["bind tcp://*:5555: allow, as no rule fits"]);
+        assert_eq!(said("loopback", &secured)[1..], ["bind tcp://*:5555: allow, by rule `loopback:secure`"]);
         let both = ["--bind", "ipc:///nowhere/x", "--connect", "tcp://orders:5555"];
         let wanted = [
             "strict has no fault",
