@@ -3,12 +3,13 @@
 //! starting, so it is looked at before it goes out.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use tautline::{Foreseen, foresee};
 use tautline_policy::file::read_text;
-use tautline_policy::{Action, Call, Key, Policy, Question, Wrap, keys};
+use tautline_policy::{Action, Call, Key, Policy, Wrap, keys};
+use tautline_proto::SocketType;
 
 use crate::args;
 use crate::failure::{Failure, Result};
@@ -26,7 +27,9 @@ pub fn run(args: &args::Policy) -> Result<()> {
         [(Call::Bind, "bind", &args.bind), (Call::Connect, "connect", &args.connect)]
     {
         for endpoint in endpoints {
-            text += &format!("{word} {endpoint}: {}\n", answer(&policy, call, endpoint, args));
+            let (answer, fault) = answer(&policy, call, endpoint, args);
+            text += &format!("{word} {endpoint}: {answer}\n");
+            faults.extend(fault.map(|fault| format!("{word} {endpoint}: {fault}")));
         }
     }
     if faults.is_empty() {
@@ -60,8 +63,16 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
             faults.push(format!("{}: other users can read it: chmod 600", path.display()));
         }
     }
-    match wrap.clients.as_deref().map(keys::publics) {
-        Some(Ok(found)) => tell(format!("clients' keys: {}", found.len())),
+    match wrap.clients.as_deref().map(keys::clients) {
+        Some(Ok(found)) => {
+            tell(format!("clients' keys: {}", found.keys.len()));
+            faults.extend(found.faults);
+            if !found.ignored.is_empty() {
+                let names = found.ignored.iter().filter_map(|path| path.file_name());
+                let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+                tell(format!("not called NAME.pub, so ignored: {}", names.join(", ")));
+            }
+        }
         Some(Err(error)) => faults.push(error.to_string()),
         None if wrap.servers().next().is_none() => tell("every client may that knows its key".to_owned()),
         None => {}
@@ -85,67 +96,32 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
     text + "\n"
 }
 
-/// What happens to a call.
-fn answer(policy: &Policy, call: Call, endpoint: &str, args: &args::Policy) -> String {
-    let secure = args.mechanism == "CURVE" || endpoint.starts_with("wss://") || endpoint.starts_with("tls+");
-    let socket_type = args.socket_type.to_uppercase();
-    let verdict = policy.decide(&Question {
-        address: address_of(endpoint),
-        program: &args.program,
-        mechanism: &args.mechanism,
-        secure,
-        private: endpoint.strip_prefix("ipc://").is_some_and(is_private),
-        ..Question::new(call, &socket_type, endpoint)
-    });
-    let mut text = match verdict.action {
-        Action::Allow => "allow".to_owned(),
-        Action::Warn => "warn".to_owned(),
-        Action::Refuse => "refuse".to_owned(),
-        Action::Wrap if secure => "allow, as it is secure by itself".to_owned(),
-        _ => format!("wrap {}", verdict.wrap.unwrap_or_default()),
+/// What happens to a call, and why it fails if that is a fault. The library answers, as it does to
+/// the sockets of programs.
+fn answer(policy: &Policy, call: Call, endpoint: &str, args: &args::Policy) -> (String, Option<String>) {
+    let socket_type = SocketType::from_name(args.socket_type.to_uppercase().as_bytes());
+    let (program, mechanism) = (&*args.program, &*args.mechanism);
+    let forecast = match foresee(policy, &Foreseen { call, endpoint, socket_type, program, mechanism }) {
+        Ok(forecast) => forecast,
+        Err(error) => return (format!("fails: {error}"), Some(error.to_string())),
+    };
+    let verdict = forecast.verdict;
+    let wrap = verdict.wrap.unwrap_or_default();
+    let mut text = match (&forecast.fault, verdict.action) {
+        (Some(_), _) => format!("refuse, as `{wrap}` cannot be put on"),
+        (None, Action::Allow) => "allow".to_owned(),
+        (None, Action::Warn) => "warn".to_owned(),
+        (None, Action::Refuse) => "refuse".to_owned(),
+        (None, _) if forecast.is_secure => "allow, as it is secure by itself".to_owned(),
+        (None, _) if endpoint.starts_with("inproc://") => "allow, as it stays in the program".to_owned(),
+        (None, _) => format!("wrap {wrap}"),
     };
     if let Some(mode) = verdict.mode {
         text += &format!(", mode {mode:04o}");
     }
     match verdict.rule {
-        Some(rule) => text + &format!(", by rule `{rule}`"),
-        None => text + ", as no rule fits",
+        Some(rule) => text += &format!(", by rule `{rule}`"),
+        None => text += ", as no rule fits",
     }
-}
-
-/// The address in an endpoint. That of a name is not known beforehand.
-fn address_of(endpoint: &str) -> Option<IpAddr> {
-    let (transport, rest) = endpoint.split_once("://")?;
-    if transport == "ipc" || transport == "inproc" {
-        return None;
-    }
-    let (host, _) = rest.split('/').next()?.rsplit_once(':')?;
-    match host.trim_matches(['[', ']']) {
-        "*" => Some(Ipv4Addr::UNSPECIFIED.into()),
-        host => host.parse().ok(),
-    }
-}
-
-/// Whether no other user can reach a file that is there, or one that will be.
-fn is_private(path: &str) -> bool {
-    let is_closed =
-        |path: &Path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 == 0);
-    let path = Path::new(path);
-    is_closed(path) || path.parent().is_some_and(is_closed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endpoints_have_addresses() {
-        let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert_eq!(address_of("tcp://*:5555"), Some(address("0.0.0.0")));
-        assert_eq!(address_of("ws://127.0.0.1:*/path:1"), Some(address("127.0.0.1")));
-        assert_eq!(address_of("tcp://[::1]:5555"), Some(address("::1")));
-        for without in ["tcp://eth0:1", "tcp://orders.example.org:1", "ipc:///tmp/1.2.3.4:1", "tcp://", "x"] {
-            assert_eq!(address_of(without), None, "{without}");
-        }
-    }
+    (text, forecast.fault)
 }

@@ -13,19 +13,19 @@
 
 use std::collections::HashMap;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::policy::{Stamp, say, say_later, stamp};
+use crate::policy::{Watched, say, say_later};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
 use tautline_io::thread::{OwnThread, process_id};
 use tautline_names::{Entry, Names, RESOLVERS, Registration, is_name};
 
-/// Time between two looks whether the names file has changed, and whether a name is still
+/// Longest time between two looks whether the names file has changed, and whether a name is still
 /// followed.
 const LOOK: Duration = Duration::from_millis(250);
 /// When a resolver that could not be asked is asked again.
@@ -56,10 +56,7 @@ pub(crate) struct Directory {
 #[derive(Debug)]
 struct State {
     /// `None`: the file could not be read when the context was made, and there are no names.
-    names: Option<Arc<Names>>,
-    /// How the file was when it was read last.
-    stamp: Option<Stamp>,
-    looked: Instant,
+    names: Option<Watched<Arc<Names>>>,
     known: HashMap<String, Known>,
     /// Which resolvers have a thread.
     running: [bool; RESOLVERS.len()],
@@ -132,7 +129,7 @@ impl Directory {
             let opened = Directory::open(path.clone()).unwrap_or_else(|fault| {
                 say(&fault);
                 // There are names, and none can be told.
-                Arc::new(Directory::new(path, None, None))
+                Arc::new(Directory::new(path, None))
             });
             Some(opened)
         };
@@ -144,16 +141,13 @@ impl Directory {
         // The process may change its folder.
         let path =
             std::path::absolute(&path).map_err(|error| format!("names {}: {error}", path.display()))?;
-        let stamp = stamp(&path);
-        let names = Names::read(&path, &is_endpoint)?;
-        Ok(Arc::new(Directory::new(path, Some(Arc::new(names)), stamp)))
+        let names = Watched::open(vec![path.clone()], || read(&path))?;
+        Ok(Arc::new(Directory::new(path, Some(names))))
     }
 
-    fn new(path: PathBuf, names: Option<Arc<Names>>, stamp: Option<Stamp>) -> Self {
+    fn new(path: PathBuf, names: Option<Watched<Arc<Names>>>) -> Self {
         let state = State {
             names,
-            stamp,
-            looked: Instant::now(),
             known: HashMap::new(),
             running: Default::default(),
             bound: HashMap::new(),
@@ -266,26 +260,18 @@ impl Directory {
     fn names(&self) -> Option<Arc<Names>> {
         let mut state = lock(&self.state);
         self.read_again(&mut state);
-        state.names.clone()
+        state.names.as_ref().map(|names| names.get().clone())
     }
 
     /// A file that has changed is read again, as a whole or not at all.
     fn read_again(&self, state: &mut State) {
-        if state.names.is_none() || state.looked.elapsed() < LOOK {
-            return;
-        }
-        state.looked = Instant::now();
-        let stamp = stamp(&self.path);
-        if stamp == state.stamp {
-            return;
-        }
-        state.stamp = stamp;
-        match Names::read(&self.path, &is_endpoint) {
-            Ok(names) => {
-                state.names = Some(Arc::new(names));
+        let Some(names) = &mut state.names else { return };
+        match names.refresh(|| read(&self.path)) {
+            Ok(true) => {
                 state.known.values_mut().for_each(Known::forget_when);
                 self.changed.notify_all();
             }
+            Ok(false) => {}
             Err(fault) => drop(say_later(&format!("{fault}; the names stay as they were"))),
         }
     }
@@ -308,7 +294,8 @@ impl Directory {
         loop {
             self.read_again(&mut state);
             state.known.retain(|_, known| known.followers.iter().any(|who| who.strong_count() > 0));
-            let Some(names) = state.names.clone().filter(|_| !state.known.is_empty()) else {
+            let names = state.names.as_ref().map(|names| names.get().clone());
+            let Some(names) = names.filter(|_| !state.known.is_empty()) else {
                 state.running[resolver] = false;
                 return None;
             };
@@ -375,6 +362,10 @@ impl Known {
     fn forget_when(&mut self) {
         self.said.iter_mut().for_each(|said| said.due = None);
     }
+}
+
+fn read(path: &Path) -> Result<(Arc<Names>, bool), String> {
+    Names::read(path, &is_endpoint).map(|names| (Arc::new(names), true))
 }
 
 /// Whether a name may stand for this: an endpoint of streams that can be connected to.

@@ -87,6 +87,9 @@ pub use options::{option_fault, option_name, option_read_fault};
 #[cfg(not(loom))]
 pub use pipe::Cork;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub use policy::{Forecast, Foreseen, foresee};
+#[cfg(not(loom))]
 pub use policy::{TopicAction, TopicAuthorizer, TopicRequest};
 #[cfg(not(loom))]
 pub use shared::SharedSocket;

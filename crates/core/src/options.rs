@@ -42,6 +42,9 @@ pub(crate) struct ByPolicy {
     pub(crate) most_subscriptions: Option<u64>,
     /// Most bytes of a peer that wait for the program.
     pub(crate) most_unread: Option<u64>,
+    /// ipc: it is connected only because no other user can be there, so each stream has to lead to
+    /// a process of our user.
+    pub(crate) own_user_only: bool,
 }
 
 /// What a new socket takes over from its context.

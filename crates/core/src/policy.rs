@@ -12,30 +12,36 @@
 //! A policy that cannot be read lets nothing pass. One that is changed into such a one stays as it
 //! was. Locks: that of a guard and that of a gate are leaves.
 
+mod bound;
 #[cfg_attr(not(feature = "tls"), path = "policy/no_tls.rs")]
 mod certificates;
 mod complaint;
+mod foresee;
 mod gate;
 mod keeper;
 mod proof;
-mod stamp;
+mod spare;
 mod trust;
+mod watched;
+mod wrapping;
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 pub(crate) use complaint::say;
 #[cfg(feature = "names")]
 pub(crate) use complaint::say_later;
-pub(crate) use gate::{Counted, Gate, Refusal};
+pub use foresee::{Forecast, Foreseen, foresee};
+pub(crate) use gate::{Counted, Gate, PeerSource, Refusal};
 pub(crate) use keeper::TopicKeeper;
 pub use keeper::{TopicAction, TopicAuthorizer, TopicRequest};
 pub(crate) use proof::Proof;
-pub(crate) use stamp::{Stamp, stamp};
 pub(crate) use trust::Trust;
+pub(crate) use watched::Watched;
+pub(crate) use wrapping::is_secure;
+use wrapping::put_on;
 
 use crate::conn::Loss;
 use crate::endpoint::Endpoint;
@@ -46,18 +52,10 @@ use crate::transport::Carrying;
 use certificates::Certificates;
 use tautline_io::net::Stream;
 use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, file, keys};
-use tautline_proto::{ProtocolError, Secret, public_key};
+use tautline_proto::ProtocolError;
 
-/// Time between two looks whether a file has changed, at least.
-const LOOK: Duration = Duration::from_millis(100);
 /// Most things that are told once each: rules and what they were applied to.
 const TOLD: usize = 1000;
-/// Numbers of the options that a wrap sets.
-const CURVE_SERVER: i32 = 47;
-const CURVE_PUBLICKEY: i32 = 48;
-const CURVE_SECRETKEY: i32 = 49;
-const CURVE_SERVERKEY: i32 = 50;
-
 /// Asks the policy of the host.
 #[derive(Debug)]
 pub(crate) struct Guard {
@@ -76,12 +74,16 @@ enum Place {
 
 #[derive(Debug)]
 struct Inner {
-    /// `None`: it could not be read when the context was made, and nothing is allowed.
-    policy: Option<Arc<Policy>>,
-    /// How the file was when it was read last.
-    stamp: Option<Stamp>,
-    looked: Instant,
+    policy: Source,
     told: HashSet<String>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// It could not be read when the context was made, and nothing is allowed.
+    Nowhere,
+    Ready(Arc<Policy>),
+    File(Watched<Arc<Policy>>),
 }
 
 /// What is allowed of a bind or a connect.
@@ -93,6 +95,8 @@ pub(crate) struct Allowed {
     pub(crate) trust: Option<Trust>,
     /// It goes through TLS.
     pub(crate) wrapped: Option<Wrapped>,
+    /// The wrap that a rule asks for.
+    pub(crate) wrap: Option<String>,
 }
 
 /// TLS that is put on an endpoint.
@@ -144,95 +148,71 @@ impl Guard {
 
     /// A policy by the name of a ready-made one, or a path.
     pub(crate) fn open(named: &str) -> Result<Arc<Guard>, String> {
-        let (place, policy, stamp) = match Policy::ready(named) {
-            Some(policy) => (Place::Ready(named.to_owned()), policy, None),
+        let (place, policy) = match Policy::ready(named) {
+            Some(policy) => (Place::Ready(named.to_owned()), Source::Ready(Arc::new(policy))),
             None => {
                 // The process may change its folder.
                 let path = std::path::absolute(named).map_err(|error| format!("{named}: {error}"))?;
-                // Before it is read: what changes from here on is seen.
-                let stamp = stamp(&path);
-                let policy = read(&path)?;
-                (Place::File(path), policy, stamp)
+                let policy = Watched::open(vec![path.clone()], || read(&path))?;
+                (Place::File(path), Source::File(policy))
             }
         };
-        Ok(Arc::new(Guard::new(place, Some(Arc::new(policy)), stamp)))
+        Ok(Arc::new(Guard::new(place, policy)))
     }
 
     /// Allows nothing: there is a policy, and it cannot be read.
     pub(crate) fn closed() -> Arc<Guard> {
-        Arc::new(Guard::new(Place::Ready(String::new()), None, None))
+        Arc::new(Guard::new(Place::Ready(String::new()), Source::Nowhere))
     }
 
-    fn new(place: Place, policy: Option<Arc<Policy>>, stamp: Option<Stamp>) -> Self {
+    fn new(place: Place, policy: Source) -> Self {
         let program = std::env::current_exe().ok();
         let program = program.as_deref().and_then(Path::file_name);
         let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let inner = Inner { policy, stamp, looked: Instant::now(), told: HashSet::new() };
+        let inner = Inner { policy, told: HashSet::new() };
         Guard { place, program, inner: Mutex::new(inner) }
     }
 
     /// The policy as it is now. A file that has changed is read again, as a whole or not at all.
     pub(crate) fn policy(&self) -> Option<Arc<Policy>> {
-        let mut inner = lock(&self.inner);
-        if let (Place::File(path), Some(_)) = (&self.place, &inner.policy)
-            && inner.looked.elapsed() >= LOOK
-        {
-            inner.looked = Instant::now();
-            let stamp = self.place.stamp();
-            if stamp != inner.stamp {
-                inner.stamp = stamp;
-                match read(path) {
-                    Ok(policy) => inner.policy = Some(Arc::new(policy)),
-                    Err(fault) => drop(complaint::say_later(&format!("{fault}; the policy stays as it was"))),
+        match (&mut lock(&self.inner).policy, &self.place) {
+            (Source::File(policy), Place::File(path)) => {
+                if let Err(fault) = policy.refresh(|| read(path)) {
+                    drop(complaint::say_later(&format!("{fault}; the policy stays as it was")));
                 }
+                Some(policy.get().clone())
             }
+            (Source::Ready(policy), _) => Some(policy.clone()),
+            _ => None,
         }
-        inner.policy.clone()
     }
 
     /// Whether a socket may do this, and with which options.
     ///
     /// # Errors
-    /// EACCES if a rule refuses it; [`Error::Invalid`] if the policy cannot be read, or a key that
-    /// it names.
+    /// EACCES if a rule refuses it, or wants a wrap that cannot be put on; [`Error::Invalid`] if the
+    /// policy cannot be read.
     pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Denied> {
         let invalid = |why: String| Denied { error: Error::Invalid, why };
         let policy = self.policy().ok_or_else(|| invalid("the policy cannot be read".to_owned()))?;
         let socket_type = options.socket_type.name();
-        let question = Question {
-            address: asked.address,
-            program: &self.program,
-            mechanism: options.mechanism.name(),
-            secure: is_secure(options, asked.endpoint),
-            private: asked.path.is_some_and(is_private),
-            ..Question::new(asked.call, socket_type, asked.endpoint)
-        };
-        let verdict = policy.decide(&question);
+        let (verdict, allowed) = judge(&policy, &self.program, asked, options, socket_type);
         let verb = if asked.call == Call::Bind { "bind" } else { "connect" };
+        let refused = |why| Err(Denied { error: Error::Os(tautline_io::errno::EACCES), why });
         match verdict.action {
             Action::Refuse => {
                 self.tell(&verdict, "refuses", &format!("{verb} {} of {socket_type}", asked.endpoint));
-                return Err(Denied { error: Error::Os(tautline_io::errno::EACCES), why: self.by(&verdict) });
+                return refused(self.by(&verdict));
             }
             Action::Warn => {
                 self.tell(&verdict, "warns of", &format!("{verb} {} of {socket_type}", asked.endpoint));
             }
             _ => {}
         }
-        let mut own = options.clone();
-        own.by_policy.ipc_mode = verdict.mode;
-        policy_limits(&policy, &mut own);
-        let mut allowed = Allowed::default();
-        if let (Some(name), true) = (&verdict.wrap, shakes_hands(asked.endpoint)) {
-            let cannot = |what: String| {
-                self.tell(&verdict, &format!("cannot wrap ({what})"), &format!("{verb} {}", asked.endpoint));
-                invalid(format!("{} cannot wrap ({what})", self.by(&verdict)))
-            };
-            let wrap = policy.wrap(name).ok_or_else(|| cannot("there is no such wrap".to_owned()))?;
-            wrapped(wrap, asked, &mut own, &mut allowed).map_err(cannot)?;
-        }
-        allowed.options = (own != *options).then(|| Arc::new(own));
-        Ok(allowed)
+        allowed.or_else(|why| {
+            self.tell(&verdict, &format!("cannot wrap ({why})"), &format!("{verb} {}", asked.endpoint));
+            refused(format!("{} cannot wrap ({why})", self.by(&verdict)))
+        })
     }
 
     /// A rule, for events.
@@ -295,8 +275,8 @@ impl Guard {
         let key = tautline_proto::z85::encode_key(&options.curve_server_key);
         let owner = |wrap: &Wrap| {
             let Some(Key::File(path)) = wrap.server(endpoint) else { return None };
-            let mut owners = keys::owners(path).ok()?.into_iter();
-            owners.find(|(known, _)| known.as_bytes() == key).map(|(_, owner)| owner)
+            let found = keys::publics(path).ok()?;
+            found.iter().any(|known| known.as_bytes() == key).then(|| wrap.server_id(endpoint))
         };
         policy.wraps().iter().find_map(owner).unwrap_or_default()
     }
@@ -316,6 +296,14 @@ impl Guard {
         let what = format!("the limit `{limit}` keeps peers away from {endpoint}");
         if self.is_new(&what) {
             drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+        }
+    }
+
+    /// Tells that another user is at an endpoint that is connected only if none is.
+    pub(crate) fn tell_of_stranger(&self, endpoint: &str, peer: &str) {
+        let what = format!("{endpoint} is not connected to {peer}, which is another user");
+        if self.is_new(&what) {
+            drop(complaint::say_later(&format!("{}: {what}", self.place)));
         }
     }
 
@@ -355,15 +343,6 @@ impl Guard {
     }
 }
 
-impl Place {
-    fn stamp(&self) -> Option<Stamp> {
-        match self {
-            Place::Ready(_) => None,
-            Place::File(path) => stamp(path),
-        }
-    }
-}
-
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -373,29 +352,11 @@ impl std::fmt::Display for Place {
     }
 }
 
-fn read(path: &Path) -> Result<Policy, String> {
-    let text = file::read_text(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
-    Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))
-}
-
-/// Whether CURVE or TLS protects a connection with these options.
-pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
-    is_in_tls(endpoint) || options.mechanism.encrypts() && !is_raw(options)
-}
-
-/// Whether the transport of an endpoint is TLS.
-fn is_in_tls(endpoint: &str) -> bool {
-    endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
-}
-
-/// Whether streams have no ZMTP, and so no mechanism, whatever the options say of one.
-fn is_raw(options: &Options) -> bool {
-    options.facts().raw || options.router_raw
-}
-
-/// Whether the connections of an endpoint shake hands: those can be wrapped.
-fn shakes_hands(endpoint: &str) -> bool {
-    !endpoint.starts_with("inproc://") && !endpoint.starts_with("udp://")
+fn read(path: &Path) -> watched::Read<Arc<Policy>> {
+    let text =
+        file::read_text(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
+    let policy = Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))?;
+    Ok((Arc::new(policy), true))
 }
 
 /// Whether no other user can reach the file of a socket: it is closed to them, or its folder is.
@@ -403,10 +364,9 @@ fn is_private(path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        let own = own_user();
+        let own = tautline_io::net::own_user();
         let is_closed = |path: &Path| {
-            std::fs::metadata(path)
-                .is_ok_and(|found| found.mode() & 0o077 == 0 && own.is_none_or(|own| own == found.uid()))
+            std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 == 0 && own == found.uid())
         };
         is_closed(path) || path.parent().is_some_and(is_closed)
     }
@@ -417,16 +377,49 @@ fn is_private(path: &Path) -> bool {
     }
 }
 
-/// The user that this process works for, if it is known.
-fn own_user() -> Option<u32> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        static OWN: OnceLock<Option<u32>> = OnceLock::new();
-        *OWN.get_or_init(|| std::fs::metadata("/proc/self").ok().map(|found| found.uid()))
+/// Whether there is something at the path, be it a link that leads nowhere.
+fn is_there(path: &Path) -> bool {
+    !std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// What a policy says of a call, and with which options it is allowed. The error says why the
+/// endpoint cannot be wrapped: then it is not allowed.
+fn judge(
+    policy: &Policy,
+    program: &str,
+    asked: &Asked<'_>,
+    options: &Options,
+    socket_type: &str,
+) -> (Verdict, Result<Allowed, String>) {
+    let question = Question {
+        address: asked.address,
+        program,
+        mechanism: options.mechanism.name(),
+        secure: is_secure(options, asked.endpoint),
+        private: asked
+            .path
+            .is_some_and(|path| is_private(path) || asked.call == Call::Connect && !is_there(path)),
+        ..Question::new(asked.call, socket_type, asked.endpoint)
+    };
+    let verdict = policy.decide(&question);
+    let mut own = options.clone();
+    own.by_policy.ipc_mode = verdict.mode;
+    own.by_policy.own_user_only = asked.call == Call::Connect && question.private && {
+        let open = policy.decide(&Question { private: false, ..question.clone() });
+        let differs = (open.action, &open.wrap) != (verdict.action, &verdict.wrap);
+        differs && matches!(open.action, Action::Refuse | Action::Wrap)
+    };
+    policy_limits(policy, &mut own);
+    let mut allowed = Allowed::default();
+    if let Some(name) = &verdict.wrap {
+        let wrap = policy.wrap(name).ok_or_else(|| "there is no such wrap".to_owned());
+        if let Err(why) = wrap.and_then(|wrap| put_on(wrap, asked, &mut own, &mut allowed)) {
+            return (verdict, Err(why));
+        }
     }
-    #[cfg(not(unix))]
-    None
+    allowed.options = (own != *options).then(|| Arc::new(own));
+    allowed.wrap.clone_from(&verdict.wrap);
+    (verdict, Ok(allowed))
 }
 
 /// What the policy's limits say that options can say.
@@ -440,147 +433,5 @@ fn policy_limits(policy: &Policy, options: &mut Options) {
     options.by_policy.most_unread = limits.unread_bytes_per_peer;
 }
 
-/// Wraps an endpoint, unless the program has asked for the like itself.
-fn wrapped(wrap: &Wrap, asked: &Asked<'_>, own: &mut Options, allowed: &mut Allowed) -> Result<(), String> {
-    if is_secure(own, asked.endpoint) {
-        return Ok(());
-    }
-    if is_raw(own) {
-        return Err("the socket has no ZMTP".into());
-    }
-    if wrap.tls.is_some() {
-        let certificates = Certificates::open(wrap, asked)?;
-        let carrying = certificates.carrying(asked, own).map_err(|error| error.to_string())?;
-        allowed.wrapped = Some(Wrapped { carrying, certificates });
-        return Ok(());
-    }
-    // A name and a password are not put into CURVE: it would have to be another mechanism.
-    if own.mechanism.has_credentials() {
-        return Ok(());
-    }
-    put_on(wrap, asked, own)?;
-    if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
-        allowed.trust = Some(Trust::open(clients)?);
-    }
-    Ok(())
-}
-
-/// Puts CURVE on an endpoint.
-fn put_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
-    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is none".to_owned());
-    let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
-    if asked.call == Call::Bind {
-        let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
-        set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
-        set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
-        return set(CURVE_SECRETKEY, pair.secret.as_bytes());
-    }
-    let server = match wrap.server(asked.endpoint) {
-        Some(Key::Text(key)) => key.clone(),
-        Some(Key::File(path)) => {
-            let found = keys::publics(path).map_err(|error| error.to_string())?;
-            match &found[..] {
-                [key] => key.clone(),
-                _ => return Err(format!("{} has {} keys, and is to have one", path.display(), found.len())),
-            }
-        }
-        None => return Err(format!("`servers` of `{}` has no key for it", wrap.name)),
-    };
-    set(CURVE_SERVERKEY, server.as_bytes())?;
-    match pair {
-        Some(pair) => {
-            set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
-            set(CURVE_SECRETKEY, pair.secret.as_bytes())
-        }
-        None => {
-            let mut secret = Secret::new([0; 32]);
-            tautline_io::random::fill(&mut secret[..]).map_err(|error| error.to_string())?;
-            set(CURVE_PUBLICKEY, &public_key(&secret))?;
-            set(CURVE_SECRETKEY, &secret[..])
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    /// A file of its own.
-    struct File(PathBuf);
-
-    impl File {
-        fn new(name: &str, text: &str) -> Self {
-            let name = format!("tautline-{name}-{}", tautline_io::thread::process_id());
-            let file = File(std::env::temp_dir().join(name));
-            file.write(text);
-            file
-        }
-
-        fn write(&self, text: &str) {
-            fs::write(&self.0, text).unwrap();
-        }
-    }
-
-    impl Drop for File {
-        fn drop(&mut self) {
-            let _ = fs::remove_file(&self.0);
-        }
-    }
-
-    /// As if the last look were long ago.
-    fn look(looked: &mut Instant) {
-        *looked = Instant::now().checked_sub(LOOK).unwrap();
-    }
-
-    #[test]
-    fn a_file_with_a_fault_leaves_the_policy_as_it_was() {
-        let file = File::new("policy", "[limits]\nconnections = 1\n");
-        let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
-        let limit = |guard: &Guard| {
-            look(&mut lock(&guard.inner).looked);
-            guard.policy().unwrap().limits().connections
-        };
-        assert_eq!(limit(&guard), Some(1));
-        file.write("[limits]\nconnections = many\n");
-        assert_eq!(limit(&guard), Some(1));
-        file.write("[limits]\nconnections = 1000\n");
-        assert_eq!(limit(&guard), Some(1000));
-        drop(file);
-        assert_eq!(limit(&guard), Some(1000), "it is gone");
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn files_that_are_pipes_are_refused() {
-        let pipe = File::new("pipe", "");
-        fs::remove_file(&pipe.0).unwrap();
-        assert!(std::process::Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
-        assert!(Guard::open(pipe.0.to_str().unwrap()).unwrap_err().contains("regular file"));
-        assert!(Trust::open(&pipe.0).unwrap_err().contains("regular file"));
-        // Also where one takes the place of a policy.
-        let file = File::new("policy-pipe", "[limits]\nconnections = 1\n");
-        let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
-        fs::rename(&pipe.0, &file.0).unwrap();
-        look(&mut lock(&guard.inner).looked);
-        assert_eq!(guard.policy().unwrap().limits().connections, Some(1));
-    }
-
-    #[test]
-    fn keys_that_cannot_be_read_leave_the_clients_as_they_were() {
-        let text = |key: &[u8; 32]| String::from_utf8(tautline_proto::z85::encode_key(key).to_vec()).unwrap();
-        let file = File::new("clients", &text(&[1; 32]));
-        let trust = Trust::open(&file.0).unwrap();
-        let has = |trust: &Trust, key: u8| {
-            trust.look_soon();
-            trust.owner(&[key; 32]).is_some()
-        };
-        assert!(has(&trust, 1) && !has(&trust, 2));
-        file.write("nonsense");
-        assert!(has(&trust, 1) && !has(&trust, 2));
-        file.write(&format!("{}\n{}\n", text(&[2; 32]), text(&[3; 32])));
-        assert!(!has(&trust, 1) && has(&trust, 2) && has(&trust, 3));
-        assert_eq!(trust.owner(b"short"), None);
-        assert!(trust.owner(&[2; 32]).is_some_and(|owner| owner.starts_with("tautline-clients")));
-    }
-}
+#[cfg(all(test, not(loom)))]
+mod tests;

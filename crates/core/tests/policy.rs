@@ -8,9 +8,13 @@ mod common;
 use common::policy::{Folder, monitor, refused, socket, text, under, until};
 use common::{bind, connected, last_endpoint, recv, set, test};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -20,12 +24,17 @@ const LINGER: i32 = 17;
 const MAXMSGSIZE: i32 = 22;
 const SUBSCRIBE: i32 = 6;
 const RCVTIMEO: i32 = 27;
+const IPV6: i32 = 42;
+const USE_FD: i32 = 89;
+const PLAIN_SERVER: i32 = 44;
+const PLAIN_USERNAME: i32 = 45;
 const CURVE_SERVER: i32 = 47;
 const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 const HANDSHAKE_FAILED_AUTH: u16 = 0x4000;
 const ACCEPT_FAILED: u16 = 0x40;
+const HANDSHAKE_FAILED_NO_DETAIL: u16 = 0x800;
 const DISCONNECTED: u16 = 0x200;
 const LAST_OF_KEYS: [u8; 32] = [7; 32];
 
@@ -52,6 +61,39 @@ fn loopback_refuses_what_others_can_reach() {
         let path = folder.0.join("socket");
         open.bind(&format!("ipc://{}", path.display())).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    });
+}
+
+#[test]
+fn loopback_judges_the_socket_that_is_bound() {
+    test("loopback_judges_the_socket_that_is_bound", |context| {
+        context.set_policy("loopback").unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        refused(server.bind("vsock://*:5556"));
+        // A socket of the program's own that listens elsewhere than the endpoint says.
+        let open = TcpListener::bind("0.0.0.0:0").unwrap();
+        set(&mut server, USE_FD, open.as_raw_fd());
+        refused(server.bind(&format!("tcp://127.0.0.1:{}", open.local_addr().unwrap().port())));
+        let near = TcpListener::bind("127.0.0.1:0").unwrap();
+        set(&mut server, USE_FD, near.as_raw_fd());
+        server.bind(&format!("tcp://{}", near.local_addr().unwrap())).unwrap();
+        // Files that others can reach.
+        let folder = Folder::new("descriptor");
+        let path = folder.0.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        for (mode, is_closed) in [(0o777, false), (0o660, false), (0o600, true)] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            set(&mut server, USE_FD, listener.as_raw_fd());
+            let bound = server.bind(&format!("ipc://{}", path.display()));
+            if is_closed { bound.unwrap() } else { refused(bound) }
+        }
+        let mut server = socket(context, SocketType::Pull);
+        let name = format!("ipc://@tautline-loopback-{}", std::process::id());
+        server.bind(&name).unwrap();
+        let mut client = socket(context, SocketType::Push);
+        client.connect(&name).unwrap();
+        client.send(b"own", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"own");
     });
 }
 
@@ -239,6 +281,60 @@ fn limits_keep_peers_away() {
     });
 }
 
+/// The greeting of a PUSH without security, up to its READY; and that and a message.
+const GREETING: [u8; 64] = {
+    let mut greeting = [0; 64];
+    [greeting[0], greeting[9], greeting[10]] = [0xFF, 0x7F, 3];
+    [greeting[12], greeting[13], greeting[14], greeting[15]] = *b"NULL";
+    greeting
+};
+const READY_AND_HELLO: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH\0\x05hello";
+
+/// A connection that the server has accepted: it has said the first bytes of its greeting.
+fn accepted(at: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.read_exact(&mut [0; 10]).unwrap();
+    stream
+}
+
+#[test]
+fn silent_newcomers_make_room_before_those_that_speak() {
+    test("silent_newcomers_make_room_before_those_that_speak", |context| {
+        let folder = Folder::new("silent");
+        context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
+        let at = endpoint.strip_prefix("tcp://").unwrap();
+        let mut good = accepted(at);
+        good.write_all(&GREETING).unwrap();
+        // The rest of the server's greeting, and its READY, which it says once it has read ours.
+        good.read_exact(&mut [0; 64]).unwrap();
+        let _silent: Vec<_> = (0..10).map(|_| accepted(at)).collect();
+        good.write_all(READY_AND_HELLO).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
+    });
+}
+
+#[test]
+fn newcomers_from_one_address_do_not_take_the_room_of_others() {
+    test("newcomers_from_one_address_do_not_take_the_room_of_others", |context| {
+        let folder = Folder::new("address");
+        context.set_policy(&folder.file("policy.toml", "[limits]\nhandshakes = 2\n")).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        set(&mut server, IPV6, 1);
+        server.bind("tcp://*:*").unwrap();
+        let port = last_endpoint(&mut server).rsplit_once(':').unwrap().1.to_owned();
+        if TcpStream::connect(format!("[::1]:{port}")).is_err() {
+            return eprintln!("there is no IPv6, so this was not tried");
+        }
+        let mut good = accepted(&format!("[::1]:{port}"));
+        let _silent: Vec<_> = (0..10).map(|_| accepted(&format!("127.0.0.1:{port}"))).collect();
+        good.write_all(&GREETING).unwrap();
+        good.write_all(READY_AND_HELLO).unwrap();
+        assert_eq!(recv(&mut server), b"hello");
+    });
+}
+
 #[test]
 fn a_peer_may_subscribe_to_so_much() {
     test("a_peer_may_subscribe_to_so_much", |context| {
@@ -289,13 +385,86 @@ fn a_wrap_without_its_keys_is_refused() {
         );
         context.set_policy(&path).unwrap();
         let mut server = socket(context, SocketType::Pull);
-        assert_eq!(server.bind("tcp://127.0.0.1:*"), Err(Error::Invalid));
-        assert_eq!(server.connect("tcp://127.0.0.1:9"), Err(Error::Invalid));
+        refused(server.bind("tcp://127.0.0.1:*"));
+        refused(server.connect("tcp://127.0.0.1:9"));
+        // No mechanism protects a datagram.
+        let mut dish = socket(context, SocketType::Dish);
+        refused(dish.bind("udp://127.0.0.1:5555"));
         // Nothing shakes hands there.
         server.bind("inproc://here").unwrap();
         assert_eq!(last_endpoint(&mut server), "inproc://here");
         set(&mut server, RCVTIMEO, 0);
         assert_eq!(server.recv_message(&mut Message::new(), Flags::NONE).err(), Some(Error::Again));
+    });
+}
+
+#[test]
+fn name_and_password_do_not_go_out_where_curve_is_wanted() {
+    test("name_and_password_do_not_go_out_where_curve_is_wanted", |_| {
+        let folder = Folder::new("password");
+        let (at, to) = folder.wraps();
+        let (ours, theirs) = (under(&at), under(&to));
+        let mut server = socket(&ours, SocketType::Pull);
+        set(&mut server, PLAIN_SERVER, 1);
+        refused(server.bind("tcp://127.0.0.1:*"));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = socket(&theirs, SocketType::Push);
+        client.set_option(PLAIN_USERNAME, b"joe").unwrap();
+        refused(client.connect(&format!("tcp://{}", listener.local_addr().unwrap())));
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        drop((server, client));
+        ours.terminate().unwrap();
+        theirs.terminate().unwrap();
+    });
+}
+
+/// Another user that listens at the path in `TAUTLINE_TEST_LISTEN`: the test below starts it. Fails
+/// if a byte comes.
+#[test]
+#[ignore = "not a test by itself"]
+fn listens_as_another_user() {
+    let listener = UnixListener::bind(std::env::var("TAUTLINE_TEST_LISTEN").unwrap()).unwrap();
+    println!("\nlistens");
+    let mut received = Vec::new();
+    let _ = listener.accept().unwrap().0.read_to_end(&mut received);
+    assert_eq!(received, b"");
+}
+
+#[test]
+fn strict_never_sends_to_another_user() {
+    test("strict_never_sends_to_another_user", |context| {
+        context.set_policy("strict").unwrap();
+        let folder = Folder::new("swap");
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
+        let path = folder.0.join("socket");
+        let endpoint = format!("ipc://{}", path.display());
+        // The peer may come later.
+        let mut client = socket(context, SocketType::Push);
+        let mut events = monitor(context, &mut client);
+        client.connect(&endpoint).unwrap();
+        let mut server = socket(context, SocketType::Pull);
+        server.bind(&endpoint).unwrap();
+        client.send(b"one", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut server), b"one");
+        server.unbind(&endpoint).unwrap();
+        until(&mut events, DISCONNECTED);
+        // Another user is there when the client connects again. Only root can try this.
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        other.args(["--ignored", "--exact", "listens_as_another_user", "--nocapture"]);
+        other.env("TAUTLINE_TEST_LISTEN", &path).stdout(Stdio::piped()).uid(65534).gid(65534);
+        let Ok(mut other) = other.spawn() else { return eprintln!("not root, so this was not tried") };
+        let said = BufReader::new(other.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut said = said.skip_while(|line| line != "listens");
+        assert!(said.next().is_some());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        until(&mut events, HANDSHAKE_FAILED_NO_DETAIL);
+        assert!(other.wait().unwrap().success(), "it has received something");
+        // What was not sent there waits for the right one.
+        client.send(b"secret", Flags::NONE).unwrap();
+        fs::remove_file(&path).unwrap();
+        server.bind(&endpoint).unwrap();
+        assert_eq!(recv(&mut server), b"secret");
     });
 }
 

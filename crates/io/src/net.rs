@@ -40,7 +40,7 @@ pub use datagram::{Datagram, DatagramOptions, MAX_DATAGRAM, MulticastInterface};
 pub use failure::Failure;
 #[cfg(unix)]
 pub use identity::peer_credentials_of;
-pub use identity::{Credentials, group_id, groups_of_user, user_id, user_in_group};
+pub use identity::{Credentials, group_id, groups_of_user, own_user, user_id, user_in_group};
 pub use listener::{Listener, is_ipv6_supported, is_unix_supported};
 pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};

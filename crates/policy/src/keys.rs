@@ -12,6 +12,8 @@ use zeroize::Zeroizing;
 const LENGTH: usize = 40;
 /// The longest file, in bytes: thousands of keys.
 const LONGEST: u64 = 1 << 20;
+/// What is wrong with a file of public keys.
+const NO_KEY: &str = "has a line that is no public key of 40 characters";
 
 /// A key pair; both in Z85. The secret one is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub struct Pair {
 /// # Errors
 /// The system's; `InvalidData` for a file that has not exactly one of each key.
 pub fn pair(path: &Path) -> io::Result<Pair> {
-    let text = read(path)?;
+    let text = read(path).map_err(|error| with(path, &error))?;
     let keys = |name| lines(&text).filter(move |line| line.name == name).map(|line| line.key);
     let (mut publics, mut secrets) = (keys("public"), keys("secret"));
     match (publics.next(), secrets.next(), publics.next(), secrets.next()) {
@@ -38,41 +40,84 @@ pub fn pair(path: &Path) -> io::Result<Pair> {
     }
 }
 
-/// Reads the public keys of a file, or of all files of a folder but hidden ones.
+/// Reads the public keys of one file.
 ///
 /// # Errors
-/// The system's; `InvalidData` for a line that is no key. A key that is not understood must not
-/// shut its owner out without a word.
+/// The system's; `InvalidData` for a line that is no key.
 pub fn publics(path: &Path) -> io::Result<Vec<String>> {
-    Ok(owners(path)?.into_iter().map(|(key, _)| key).collect())
+    let (keys, is_whole) = publics_of(path).map_err(|error| with(path, &error))?;
+    if is_whole { Ok(keys) } else { Err(wrong(path, NO_KEY)) }
 }
 
-/// As [`publics`], with the user id of each key's owner: the name of the file that has the key,
-/// without its extension. Files come in the order of their names.
+/// The clients that may connect.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Clients {
+    /// Each public key, with the user id of its owner: the name of the file without its extension.
+    /// Files come in the order of their names.
+    pub keys: Vec<(String, String)>,
+    /// Files and lines that admit nobody, in words.
+    pub faults: Vec<String>,
+    /// Files of the folder that are not called `NAME.pub`. They admit nobody.
+    pub ignored: Vec<PathBuf>,
+    /// True if the system could not read one of the files, so that another try may help.
+    pub is_partial: bool,
+}
+
+/// Reads the public keys of a file, or of the files `NAME.pub` of a folder. Each line and each file
+/// counts by itself: a malformed one admits nobody and changes nothing about the others.
 ///
 /// # Errors
-/// As [`publics`].
-pub fn owners(path: &Path) -> io::Result<Vec<(String, String)>> {
+/// The system's: the file or the folder is not there or cannot be read, or the process has no
+/// descriptor or no memory left for one of the files.
+pub fn clients(path: &Path) -> io::Result<Clients> {
+    let mut clients = Clients::default();
+    if !path.is_dir() {
+        match publics_of(path) {
+            Err(error) if error.kind() != io::ErrorKind::InvalidData => return Err(with(path, &error)),
+            read => clients.add(path, read),
+        }
+        return Ok(clients);
+    }
     let mut files: Vec<PathBuf> = Vec::new();
-    if path.is_dir() {
-        for entry in fs::read_dir(path)? {
-            let entry = entry?;
-            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-            if !is_hidden && entry.path().is_file() {
-                let place = files.partition_point(|other| *other < entry.path());
-                files.insert(place, entry.path());
+    for entry in fs::read_dir(path).map_err(|error| with(path, &error))? {
+        let entry = entry.map_err(|error| with(path, &error))?;
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && entry.path().is_file() {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    for file in files {
+        if file.extension().is_none_or(|extension| extension != "pub") {
+            clients.ignored.push(file);
+            continue;
+        }
+        match publics_of(&file) {
+            Err(error) if is_exhausted(&error) => return Err(with(&file, &error)),
+            // It was removed a moment ago.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            read => clients.add(&file, read),
+        }
+    }
+    Ok(clients)
+}
+
+impl Clients {
+    /// Adds the keys of a file, or the reason why it has none.
+    fn add(&mut self, file: &Path, read: io::Result<(Vec<String>, bool)>) {
+        match read {
+            Ok((keys, is_whole)) => {
+                self.keys.extend(keys.into_iter().map(|key| (key, owner(file))));
+                if !is_whole {
+                    self.faults.push(wrong(file, NO_KEY).to_string());
+                }
+            }
+            Err(error) => {
+                self.is_partial |= error.kind() != io::ErrorKind::InvalidData;
+                self.faults.push(with(file, &error).to_string());
             }
         }
-    } else {
-        files.push(path.to_owned());
     }
-    let mut all = Vec::new();
-    for file in files {
-        let mut keys = Vec::new();
-        publics_of(&file, &mut keys)?;
-        all.extend(keys.into_iter().map(|key| (key, owner(&file))));
-    }
-    Ok(all)
 }
 
 /// The user id of those whose keys are in this file.
@@ -80,24 +125,36 @@ pub(crate) fn owner(file: &Path) -> String {
     file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn publics_of(path: &Path, all: &mut Vec<String>) -> io::Result<()> {
-    let text = read(path)?;
-    for line in lines(&text).filter(|line| line.name != "secret") {
+/// The keys of a file; false: it also has a line that is none.
+fn publics_of(path: &Path) -> io::Result<(Vec<String>, bool)> {
+    let (mut keys, mut is_whole) = (Vec::new(), true);
+    for line in lines(&read(path)?).filter(|line| line.name != "secret") {
         match line {
-            Line { name: "public" | "", key: Some(key) } => all.push(key.to_owned()),
-            _ => return Err(wrong(path, "has a line that is no public key of 40 characters")),
+            Line { name: "public" | "", key: Some(key) } => keys.push(key.to_owned()),
+            _ => is_whole = false,
         }
     }
-    Ok(())
+    Ok((keys, is_whole))
 }
 
 fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
-    let file = crate::file::open(path).map_err(|error| with(path, &error))?;
+    let file = crate::file::open(path)?;
     // In one piece, so that no copy is left in memory.
     text.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
-    let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| with(path, &error))?;
-    if length as u64 > LONGEST { Err(wrong(path, "is longer than 1 MiB")) } else { Ok(text) }
+    let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
+    if length as u64 > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is longer than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// True if the process has no descriptor or no memory left, so that the error says nothing about
+/// the file.
+pub fn is_exhausted(error: &io::Error) -> bool {
+    // The numbers of ENFILE and EMFILE on every Unix.
+    let descriptors = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
+    descriptors || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 struct Line<'a> {

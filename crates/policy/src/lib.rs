@@ -152,7 +152,7 @@ impl Wrap {
         self.servers.iter().find(|(pattern, _)| pattern.fits_endpoint(endpoint)).map(|(_, key)| key)
     }
 
-    /// The user id of the server at this endpoint, as with [`keys::owners`]; empty without a file.
+    /// The user id of the server at this endpoint, the name of its file; empty without a file.
     pub fn server_id(&self, endpoint: &str) -> String {
         match self.server(endpoint) {
             Some(Key::File(path)) => keys::owner(path),

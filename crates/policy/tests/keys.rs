@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tautline_policy::keys::{owners, pair, publics};
+use tautline_policy::keys::{clients, pair, publics};
 
 const ONE: &str = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
 const TWO: &str = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
@@ -51,21 +51,62 @@ fn a_pair_is_what_keygen_writes() {
 }
 
 #[test]
-fn public_keys_are_lines_or_files() {
+fn public_keys_are_lines() {
     let folder = Folder::new("publics");
-    assert_eq!(publics(&folder.0).unwrap(), Vec::<String>::new());
     let file =
         folder.file("all", &format!("# clients\n\n{ONE}\n{ODD}\n  public = \"{TWO}\"\npublic=\"{TWO}\"\n"));
     assert_eq!(publics(&file).unwrap(), [ONE, ODD, TWO, TWO]);
-    folder.file(".hidden", "nonsense");
-    folder.file("two.key", &format!("public = \"{TWO}\"\nsecret = \"{ONE}\"\n"));
-    let mut found = publics(&folder.0).unwrap();
-    found.sort();
-    assert_eq!(found.len(), 5, "a secret key admits nobody");
-    let owned: Vec<_> = owners(&folder.0).unwrap().into_iter().map(|(_, owner)| owner).collect();
-    assert_eq!(owned, ["all", "all", "all", "all", "two"]);
-    folder.file("three", "nonsense\n");
-    assert!(publics(&folder.0).unwrap_err().to_string().contains("three has a line that is no public key"));
-    folder.file("three", &"#\n".repeat(1 << 20));
-    assert!(publics(&folder.0).unwrap_err().to_string().contains("longer than 1 MiB"));
+    let found = clients(&file).unwrap();
+    assert_eq!(found.keys[0], (ONE.to_owned(), "all".to_owned()));
+    assert_eq!((found.keys.len(), found.faults.len()), (4, 0));
+    let pair = folder.file("two", &format!("public = \"{TWO}\"\nsecret = \"{ONE}\"\n"));
+    assert_eq!(publics(&pair).unwrap(), [TWO], "a secret key admits nobody");
+    let bad = folder.file("three", "nonsense\n");
+    assert!(publics(&bad).unwrap_err().to_string().contains("three has a line that is no public key"));
+    let long = folder.file("three", &"#\n".repeat(1 << 20));
+    assert!(publics(&long).unwrap_err().to_string().contains("longer than 1 MiB"));
+}
+
+#[test]
+fn each_line_and_file_of_clients_counts_by_itself() {
+    let folder = Folder::new("clients");
+    assert_eq!(clients(&folder.0).unwrap(), Default::default());
+    folder.file("b.pub", &format!("{ONE}\nhalf a key\n"));
+    folder.file("a.pub", &format!("public = \"{TWO}\"\n"));
+    folder.file("c.pub", "oops");
+    fs::write(folder.0.join("d.pub"), [0xFF; 50]).unwrap();
+    folder.file("e.pub", &"#\n".repeat(1 << 20));
+    let found = clients(&folder.0).unwrap();
+    assert_eq!(found.keys, [(TWO.to_owned(), "a".to_owned()), (ONE.to_owned(), "b".to_owned())]);
+    let about = |fault: &String| ["b.pub", "c.pub", "d.pub", "e.pub"].map(|name| fault.contains(name));
+    let faults: Vec<_> = found.faults.iter().map(about).collect();
+    assert_eq!(faults, [0, 1, 2, 3].map(|file| [0, 1, 2, 3].map(|name| name == file)));
+    assert!(!found.is_partial);
+    // A list in one file is read in the same way.
+    let one = clients(&folder.0.join("b.pub")).unwrap();
+    assert_eq!((one.keys.len(), one.faults.len()), (1, 1));
+    assert_eq!(clients(&folder.0.join("none")).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn only_files_called_name_pub_have_clients() {
+    let folder = Folder::new("names");
+    for name in [
+        "a.pub",
+        ".hidden.pub",
+        "a.pub~",
+        "#a.pub#",
+        "a.pub.bak",
+        "a.pub.dpkg-old",
+        "a.pub.revoked",
+        "a",
+        "a.key",
+        "README",
+    ] {
+        folder.file(name, ONE);
+    }
+    fs::create_dir(folder.0.join("folder.pub")).unwrap();
+    let found = clients(&folder.0).unwrap();
+    assert_eq!(found.keys, [(ONE.to_owned(), "a".to_owned())]);
+    assert_eq!((found.ignored.len(), found.faults.len()), (8, 0));
 }

@@ -104,6 +104,13 @@ fn ready_made_policies_keep_what_they_promise() {
     let shared = bind("ipc:///tmp/x", None);
     let private = Question { private: true, ..shared.clone() };
     let inproc = bind("inproc://x", None);
+    let vsock = bind("vsock://*:5555", None);
+    let multicast = bind("udp://239.1.1.1:5555", at("239.1.1.1"));
+    let abstract_name = bind("ipc://@x", None);
+    // One of our user has come, root, and another user.
+    let ours = Question { private: true, user: Some(7), ..Question::new(Call::Accept, "SUB", "ipc://@x") };
+    let roots = Question { private: false, user: Some(0), ..ours.clone() };
+    let others = Question { private: false, user: Some(8), ..ours.clone() };
     let connect = Question::new(Call::Connect, "SUB", "tcp://example.org:5555");
     for (question, expected) in [
         (&open, [Action::Warn, Action::Refuse, Action::Refuse]),
@@ -113,6 +120,12 @@ fn ready_made_policies_keep_what_they_promise() {
         (&private, [Action::Allow, Action::Allow, Action::Allow]),
         (&inproc, [Action::Allow, Action::Allow, Action::Allow]),
         (&connect, [Action::Allow, Action::Allow, Action::Refuse]),
+        (&vsock, [Action::Warn, Action::Refuse, Action::Refuse]),
+        (&multicast, [Action::Warn, Action::Refuse, Action::Refuse]),
+        (&abstract_name, [Action::Allow, Action::Allow, Action::Allow]),
+        (&ours, [Action::Allow, Action::Allow, Action::Allow]),
+        (&roots, [Action::Allow, Action::Allow, Action::Refuse]),
+        (&others, [Action::Warn, Action::Refuse, Action::Refuse]),
     ] {
         assert_eq!(
             [&audit, &loopback, &strict].map(|policy| action(policy, question)),

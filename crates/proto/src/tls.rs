@@ -36,7 +36,7 @@ use crate::carrier::{Carrier, Shown};
 use crate::error::{ProtocolError, TlsFault};
 use crate::stage::Stage;
 use config::Side;
-pub use config::{BadCredentials, TlsConfig, Versions};
+pub use config::{BadCredentials, TlsConfig, Versions, has_certificates};
 pub use identity::Identity;
 
 /// TLS, and what it carries.

@@ -113,6 +113,8 @@ pub use proxy::{proxy, proxy_steerable};
 pub use routing::RoutingId;
 pub use socket::Socket;
 pub use split::{ReceiveHalf, SendHalf};
+#[doc(hidden)]
+pub use tautline_core::{Forecast, Foreseen, foresee};
 
 /// The version of Tautline, for example `0.1.0`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -107,7 +107,7 @@ def wraps(folder):
     write(folder / "server.key", pair(*SERVER))
     write(folder / "client.key", pair(*CLIENT))
     write(folder / "server.pub", SERVER[0] + "\n")
-    write(folder / "clients/one", CLIENT[0] + "\n")
+    write(folder / "clients/one.pub", CLIENT[0] + "\n")
     at = f'[wraps.x]\nkey = "{folder}/server.key"\nclients = "{folder}/clients"\n'
     to = f'[wraps.x]\nkey = "{folder}/client.key"\nservers = {{ "tcp://*" = "{folder}/server.pub" }}\n'
     return write(folder / "at.toml", at + RULE("bind")), write(folder / "to.toml", to + RULE("connect"))

@@ -107,7 +107,7 @@ def test_a_wrong_file_is_told(start, tmp_path):
 def test_users_see_their_topics(start, tmp_path):
     """A publisher that knows no users sends subscribers, on either library, only the topics of their keys."""
     at, _ = wraps(tmp_path)
-    (tmp_path / "clients/one").unlink()
+    (tmp_path / "clients/one.pub").unlink()
     write(tmp_path / "clients/alice.pub", CLIENT[0] + "\n")
     write(tmp_path / "clients/bob.pub", STRANGER[0] + "\n")
     topics = '[[topics]]\nuser_id = "{}"\nsubscribe = "{}/"\n'.format

@@ -138,5 +138,5 @@ def test_a_key_that_is_taken_away(start, tmp_path):
     client.do("send before")
     assert server.receive() == "received before"
     assert connections(server.at) == 1
-    (tmp_path / "clients/one").unlink()
+    (tmp_path / "clients/one.pub").unlink()
     until(lambda: not connections(server.at))

@@ -15,7 +15,7 @@ fn ready_made_policies_answer() {
         assert_eq!(said("audit", &endpoint)[1..], [open("warn", "audit:open-bind")]);
         assert_eq!(said("loopback", &endpoint)[1..], [open("refuse", "loopback:open-bind")]);
         let secured = [&endpoint[..], &["--mechanism", "CURVE"]].concat();
-        assert_eq!(said("loopback", &secured)[1..], ["bind tcp://*:5555: allow, as no rule fits"]);
+        assert_eq!(said("loopback", &secured)[1..], ["bind tcp://*:5555: allow, by rule `loopback:secure`"]);
         let both = ["--bind", "ipc:///nowhere/x", "--connect", "tcp://orders:5555"];
         let wanted = [
             "strict has no fault",
@@ -50,7 +50,7 @@ fn faults_have_a_place() {
             file("server.pub", &made[0]),
         );
         let policy = file("policy.toml", &good);
-        fs::write(clients.join("one"), &made[0]).unwrap();
+        fs::write(clients.join("one.pub"), &made[0]).unwrap();
         let said = run(&["policy", &policy, "--bind", "tcp://*:1"]).lines();
         let wanted = [
             format!("{policy} has no fault"),
@@ -58,6 +58,15 @@ fn faults_have_a_place() {
             "bind tcp://*:1: wrap x, by rule `rule 1`".to_owned(),
         ];
         assert_eq!(said, wanted);
+        // What a program would find out: the call fails, and so does this.
+        let said = run(&["policy", &policy, "--connect", "tcp://b:1", "--mechanism", "PLAIN"]);
+        said.failed(1, &["connect tcp://b:1: CURVE would take the place of PLAIN"]);
+        let other = file("other.toml", &good.replace("\"tcp://*\" =", "\"tcp://a:*\" ="));
+        let said = run(&["policy", &other, "--connect", "tcp://b:1"]);
+        said.failed(1, &["connect tcp://b:1: `servers` of `x` has no key for it"]);
+        fs::write(clients.join("one.pub~"), "").unwrap();
+        let said = run(&["policy", &policy]).lines();
+        assert!(said[1].contains("not called NAME.pub, so ignored: one.pub~"), "{said:?}");
         let secret = fs::read_to_string(&key).unwrap();
         let secret =
             secret.lines().find_map(|line| line.strip_prefix("secret = ")).unwrap().trim_matches('"');
@@ -65,12 +74,16 @@ fn faults_have_a_place() {
 
         // What only a bind would find out.
         fs::set_permissions(Path::new(&key), fs::Permissions::from_mode(0o640)).unwrap();
-        fs::write(clients.join("two"), "no key\n").unwrap();
+        fs::write(clients.join("two.pub"), "no key\n").unwrap();
         file("server.pub", &format!("{0}\n{0}\n", made[0]));
         let ended = run(&["policy", &policy]);
         ended.failed(
             1,
-            &["host.key: other users can read it", "two has a line that is no public key", "has 2 keys, and"],
+            &[
+                "host.key: other users can read it",
+                "two.pub has a line that is no public key",
+                "has 2 keys, and",
+            ],
         );
         fs::remove_file(&key).unwrap();
         run(&["policy", &policy]).failed(1, &["host.key: "]);

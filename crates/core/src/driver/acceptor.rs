@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use super::origin::Origin;
 use super::security::Security;
-use super::wire::{CHECK, Wire, is_stranger};
+use super::wire::{CHECK, Wire, is_silent, is_stranger};
 use super::{EXHAUSTED, Resident, Site, Source, Turn};
 use crate::monitor::{Ends, event};
 use crate::options::Options;
-use crate::policy::{Gate, Refusal};
+use crate::policy::{Gate, PeerSource, Refusal};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{self, Bound, Carrying, Leftover};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::sync::Weak;
 use tautline_io::errno;
@@ -36,6 +36,8 @@ const MOST_STRANGERS: u32 = 16 * FLOOD;
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
+/// Handshakes that are compared to find the one that has to make room, which a newcomer waits for.
+const LOOKED_AT: usize = 256;
 
 struct State {
     listener: Option<Listener>,
@@ -44,7 +46,36 @@ struct State {
     check_timer: u64,
     /// Those that have come and whose handshakes may not be complete, the oldest one first. Kept
     /// where there is a policy.
-    shaking: VecDeque<Weak<Wire>>,
+    shaking: VecDeque<Shaking>,
+}
+
+/// A peer whose handshake may not be complete, and where it comes from.
+type Shaking = (Weak<Wire>, PeerSource);
+
+/// Takes out the handshake that has to make room for a newcomer: from the source that has most, so
+/// that one host cannot keep others away; there, one whose peer has said nothing; of those the
+/// oldest one. Looks at the oldest ones only.
+fn evict(shaking: &mut VecDeque<Shaking>, newcomer: PeerSource) -> Option<Arc<Wire>> {
+    while shaking.front().is_some_and(|entry| !is_shaking(entry)) {
+        shaking.pop_front();
+    }
+    let known: Vec<_> =
+        shaking.iter().take(LOOKED_AT).enumerate().filter(|(_, entry)| is_shaking(entry)).collect();
+    let mut counts = HashMap::from([(newcomer, 1_usize)]);
+    for (_, (_, source)) in &known {
+        *counts.entry(*source).or_default() += 1;
+    }
+    let rank = |(wire, source): &Shaking| {
+        let is_silent = wire.upgrade().is_some_and(|wire| is_silent(&wire));
+        (counts.get(source).copied(), is_silent)
+    };
+    // The first one of the highest rank: `max_by_key` takes the last one.
+    let (index, _) = known.into_iter().rev().max_by_key(|(_, entry)| rank(entry))?;
+    shaking.remove(index)?.0.upgrade()
+}
+
+fn is_shaking((wire, _): &Shaking) -> bool {
+    wire.upgrade().is_some_and(|wire| is_stranger(&wire))
 }
 
 /// A bound endpoint.
@@ -177,29 +208,24 @@ impl Acceptor {
         }
     }
 
-    /// A peer has come. With more handshakes than there may be the oldest one ends: it has
-    /// had the longest time to go on.
+    /// A peer has come. With more handshakes than there may be, one of the others ends.
     fn greet(&self, turn: &mut Turn, newcomer: &Arc<Wire>) {
         let Some(gate) = self.gate.as_ref().filter(|_| is_stranger(newcomer)) else { return };
         let count = self.shaking.load(Relaxed);
-        let limit = gate.handshakes().0;
+        let is_beyond = gate.handshakes().0.is_some_and(|limit| u64::from(count) > limit);
         let too_many = {
             let mut state = lock(&self.state);
             let shaking = &mut state.shaking;
             if shaking.len() > 2 * count as usize + BATCH {
-                shaking.retain(|wire| wire.upgrade().is_some_and(|wire| is_stranger(&wire)));
+                shaking.retain(is_shaking);
             }
-            shaking.push_back(Arc::downgrade(newcomer));
-            let mut strangers = std::iter::from_fn(|| shaking.pop_front());
-            let is_beyond = limit.is_some_and(|limit| u64::from(count) > limit);
-            if is_beyond {
-                strangers.find_map(|wire| wire.upgrade().filter(|wire| is_stranger(wire)))
-            } else {
-                None
-            }
+            let source = newcomer.source();
+            let evicted = if is_beyond { evict(shaking, source) } else { None };
+            shaking.push_back((Arc::downgrade(newcomer), source));
+            evicted
         };
-        if let Some(oldest) = too_many {
-            oldest.end_beyond(turn, "handshakes");
+        if let Some(evicted) = too_many {
+            evicted.end_beyond(turn, "handshakes");
         }
     }
 
@@ -270,6 +296,8 @@ impl Acceptor {
     /// Ends the connections of peers that may no longer be here.
     fn check(self: &Arc<Self>, turn: &mut Turn) {
         let Some(gate) = &self.gate else { return };
+        // Also if no peer is there: from now on counts for how long a list cannot be read.
+        let _ = gate.is_current();
         for resident in self.site.residents() {
             if let Resident::Wire(wire) = resident
                 && wire.accepted_by(self)

@@ -358,6 +358,9 @@ impl Dialer {
     }
 
     fn connected(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+        if self.options.by_policy.own_user_only && !stream.is_of_own_user() {
+            return self.deny(turn, stream);
+        }
         let number = {
             let mut state = lock(&self.state);
             state.phase = Phase::Up;
@@ -368,6 +371,18 @@ impl Dialer {
         let ends = transport::ends(&stream, &self.name(), false);
         self.site.tap.emit(event::CONNECTED, stream.as_fd().as_raw_fd() as u32, &ends);
         Wire::start(turn, Origin::Dialed(self.clone()), stream, ends, number);
+    }
+
+    /// The policy lets it connect to its own user only, and another one is there.
+    fn deny(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
+        let (name, peer) = (self.name(), transport::peer_name(&stream));
+        if let Some(guard) = self.site.guard() {
+            guard.tell_of_stranger(&name, &peer);
+        }
+        let why = format!("{peer} is another user");
+        let event = event::HANDSHAKE_FAILED_NO_DETAIL;
+        self.site.tap.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
+        self.failed(turn, errno::EACCES, Some(stream));
     }
 
     /// An address, or the name of it, has led nowhere.

@@ -80,6 +80,11 @@ impl Handshake {
         self.said > self.most
     }
 
+    /// Whether the peer has said nothing yet.
+    pub(super) fn is_silent(&self) -> bool {
+        self.said == 0
+    }
+
     /// The bytes to write to the stream now.
     pub(super) fn output(&mut self) -> &[u8] {
         let Some(Carriage { carrier, out, written, .. }) = self.carriage.as_deref_mut() else {

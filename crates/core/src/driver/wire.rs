@@ -20,7 +20,7 @@ use crate::pipe::Sight;
 use crate::policy::{Proof, Refusal};
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport;
-pub(super) use guarded::{CHECK, is_stranger};
+pub(super) use guarded::{CHECK, is_silent, is_stranger};
 use std::io::ErrorKind;
 use tautline_io::errno;
 use tautline_io::fd::AsRawFd;

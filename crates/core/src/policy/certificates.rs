@@ -1,23 +1,25 @@
 //! TLS that a policy puts on: certificates and keys in files, read again when they change.
 //!
-//! A stream takes what there is when it begins. Files that have changed into something of no use
-//! leave it as it was until they are good again: of a certificate and its key one may be there
-//! before the other.
+//! A stream takes what there is when it begins. A certificate and key of no use leave the former
+//! ones in force until they are good again, because one of the two may be replaced before the
+//! other. Authorities do not wait for that: each file of them counts by itself, and one that is
+//! removed is not trusted any more.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use super::trust::stamps;
-use super::{Asked, LOOK, Proof, Stamp, complaint};
+use super::trust::PATIENCE;
+use super::watched::{Read, Watched};
+use super::{Asked, Proof, complaint};
 use crate::error::Error;
 use crate::options::Options;
 use crate::sync::{Arc, Mutex, lock};
 use crate::transport::{Carrying, tls};
+use tautline_policy::keys::is_exhausted;
 use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
-use tautline_proto::tls::{BadCredentials, Identity, TlsConfig, Versions};
+use tautline_proto::tls::{BadCredentials, Identity, TlsConfig, Versions, has_certificates};
 
 /// The longest file, in bytes: as many certificates as a system trusts.
 const LONGEST: u64 = 1 << 20;
@@ -39,10 +41,25 @@ struct Known {
     config: TlsConfig,
     /// How often they have been read.
     number: u64,
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
-    looked: Instant,
-    /// What was told last.
-    told: String,
+    own: Watched<Own>,
+    authorities: Watched<Authorities>,
+    /// The faults of authorities that were reported last.
+    told: Vec<String>,
+}
+
+/// Certificate and key of this host, in PEM.
+#[derive(Default)]
+struct Own {
+    certificate: Secret<Vec<u8>>,
+    key: Secret<Vec<u8>>,
+}
+
+/// Certificates that peers have to lead to, in PEM.
+#[derive(Default)]
+struct Authorities {
+    pem: Vec<u8>,
+    /// What is not trusted, and why.
+    faults: Vec<String>,
 }
 
 impl Certificates {
@@ -55,9 +72,31 @@ impl Certificates {
                 format!("`servers` of `{}` has no name for it, and the endpoint has no host", wrap.name)
             })?),
         };
-        let stamps = files.paths().flat_map(stamps).collect();
-        let config = read(&files, &side).map_err(|what| format!("`{}`: {what}", wrap.name))?.numbered(1);
-        let known = Known { config, number: 1, stamps, looked: Instant::now(), told: String::new() };
+        let by = |what| format!("`{}`: {what}", wrap.name);
+        if let Some(lack) = side.lacks(&files) {
+            return Err(by(lack.to_owned()));
+        }
+        let own_paths = [&files.certificate, &files.key].into_iter().flatten().cloned().collect();
+        let own = Watched::open(own_paths, || own(&files, &side)).map_err(by)?;
+        let path = side.authorities(&files);
+        let authorities = Watched::open(path.into_iter().cloned().collect(), || match path {
+            Some(path) => {
+                let all = authorities(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                if all.0.pem.is_empty() && matches!(side, Side::Client(_)) {
+                    return Err(format!("{}: there is nothing in it to trust", path.display()));
+                }
+                // A fault in the only file would be a fault of the whole.
+                match all.0.faults.first() {
+                    Some(fault) if all.0.pem.is_empty() => Err(fault.clone()),
+                    _ => Ok(all),
+                }
+            }
+            None => Ok(Default::default()),
+        });
+        let authorities = authorities.map_err(by)?;
+        let config = config(&files, &side, own.get(), &authorities.get().pem).map_err(by)?.numbered(1);
+        let mut known = Known { config, number: 1, own, authorities, told: Vec::new() };
+        known.tell();
         Ok(Arc::new(Certificates { files, side, known: Mutex::new(known) }))
     }
 
@@ -80,30 +119,75 @@ impl Certificates {
         proof.passes(number, |certificates| config.admits(certificates))
     }
 
+    /// False if the authorities have changed and could not be read for so long that newcomers can
+    /// not be judged by them.
+    pub(super) fn is_current(&self) -> bool {
+        drop(self.now());
+        !lock(&self.known).authorities.has_failed_for(PATIENCE)
+    }
+
     /// What they are now, and its number.
     fn now(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
-        if known.looked.elapsed() >= LOOK {
-            known.looked = Instant::now();
-            let stamps: Vec<_> = self.files.paths().flat_map(stamps).collect();
-            if stamps != known.stamps {
-                match read(&self.files, &self.side) {
-                    Ok(config) => {
-                        known.number += 1;
-                        known.config = config.numbered(known.number);
-                        known.stamps = stamps;
-                        known.told.clear();
-                    }
-                    // Looked at again: the other half may come.
-                    Err(fault) if fault == known.told => {}
-                    Err(fault) => {
-                        drop(complaint::say_later(&format!("{fault}; the certificates stay as they were")));
-                        known.told = fault;
-                    }
+        let Known { own: mine, authorities: theirs, .. } = &mut *known;
+        let stay = |fault: String, what| drop(complaint::say_later(&format!("{fault}; {what} as they were")));
+        let renewed = mine.refresh(|| own(&self.files, &self.side)).unwrap_or_else(|fault| {
+            stay(fault, "certificate and key stay");
+            false
+        });
+        let path = self.side.authorities(&self.files);
+        let changed = theirs.refresh(|| path.map_or_else(|| Ok(Default::default()), |path| read(path)));
+        let changed = changed.unwrap_or_else(|fault| {
+            stay(fault, "the authorities stay");
+            false
+        });
+        if changed {
+            known.tell();
+        }
+        if renewed || changed {
+            // Both parts were judged when they were read.
+            match config(&self.files, &self.side, known.own.get(), &known.authorities.get().pem) {
+                Ok(config) => {
+                    known.number += 1;
+                    known.config = config.numbered(known.number);
                 }
+                Err(fault) => stay(fault, "the certificates stay"),
             }
         }
         (known.config.clone(), known.number)
+    }
+}
+
+impl Known {
+    /// Reports the faults that are new.
+    fn tell(&mut self) {
+        let faults = &self.authorities.get().faults;
+        for fault in faults.iter().filter(|fault| !self.told.contains(fault)) {
+            drop(complaint::say_later(&format!("{fault}; it is not trusted")));
+        }
+        self.told.clone_from(faults);
+    }
+}
+
+impl Side {
+    /// The file or folder of the authorities that peers have to lead to.
+    fn authorities<'f>(&self, files: &'f TlsWrap) -> Option<&'f PathBuf> {
+        match (self, &files.trust) {
+            (Side::Server, _) => files.clients.as_ref(),
+            (Side::Client(_), Some(TlsTrust::File(path))) => Some(path),
+            (Side::Client(_), _) => None,
+        }
+    }
+
+    /// What is missing in a wrap for this side.
+    fn lacks(&self, files: &TlsWrap) -> Option<&'static str> {
+        match self {
+            Side::Server if files.certificate.is_none() => {
+                Some("it has no `certificate` and `key`, which a server needs")
+            }
+            Side::Client(_) if files.trust.is_none() => Some("it has no `trust`, which a client needs"),
+            _ => None,
+        }
     }
 }
 
@@ -118,67 +202,95 @@ fn name(files: &TlsWrap, asked: &Asked<'_>) -> Option<String> {
     files.server(asked.endpoint).map(str::to_owned).or_else(|| tls::host(asked.parsed))
 }
 
-fn read(files: &TlsWrap, side: &Side) -> Result<TlsConfig, String> {
-    let pem = |path: &Option<PathBuf>| path.as_deref().map(all_of).transpose().map(Option::unwrap_or_default);
-    let (certificates, key) = (pem(&files.certificate)?, pem(&files.key)?);
-    let own = Identity { certificates: &certificates, key: &key };
+/// Certificate and key, which belong together.
+fn own(files: &TlsWrap, side: &Side) -> Read<Own> {
+    let pem = |path: &Option<PathBuf>| {
+        let mut pem = Secret::new(Vec::new());
+        if let Some(path) = path {
+            append(path, &mut pem).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok::<_, String>(pem)
+    };
+    let own = Own { certificate: pem(&files.certificate)?, key: pem(&files.key)? };
+    config(files, side, &own, &[])?;
+    Ok((own, true))
+}
+
+fn config(files: &TlsWrap, side: &Side, own: &Own, authorities: &[u8]) -> Result<TlsConfig, String> {
+    let own = Identity { certificates: &own.certificate, key: &own.key };
     let config = match side {
         Side::Server => {
-            if files.certificate.is_none() {
-                return Err("it has no `certificate` and `key`, which a server needs".into());
-            }
-            let clients = files.clients.as_deref().map(all_of).transpose()?;
-            TlsConfig::server(own, clients.as_ref().map(|pem| &pem[..]), Versions::Tls13)
+            let clients = files.clients.as_ref().map(|_| authorities);
+            TlsConfig::server(own, clients, Versions::Tls13)
         }
         Side::Client(name) => {
-            let (trusted, further) = match &files.trust {
-                Some(TlsTrust::File(path)) => {
-                    let trusted = all_of(path)?;
-                    if trusted.is_empty() {
-                        return Err(format!("{}: there is nothing in it to trust", path.display()));
-                    }
-                    (trusted, Vec::new())
-                }
-                Some(TlsTrust::System) => (Secret::default(), tls::of_system()),
-                None => return Err("it has no `trust`, which a client needs".into()),
+            let further = match &files.trust {
+                Some(TlsTrust::System) => tls::of_system(),
+                _ => Vec::new(),
             };
             let own = files.certificate.is_some().then_some(own);
-            TlsConfig::client(&trusted, further, own, Some(name), name, Versions::Tls13)
+            TlsConfig::client(authorities, further, own, Some(name), name, Versions::Tls13)
         }
     };
     config.map_err(|fault| {
-        let path = match (fault, side, &files.trust) {
-            (BadCredentials::Trust, Side::Client(_), Some(TlsTrust::File(path))) => Some(path),
-            (BadCredentials::Trust, ..) => files.clients.as_ref(),
-            (BadCredentials::Key, ..) => files.key.as_ref(),
+        let path = match fault {
+            BadCredentials::Trust => side.authorities(files),
+            BadCredentials::Key => files.key.as_ref(),
             _ => files.certificate.as_ref(),
         };
         path.map_or_else(|| fault.to_string(), |path| format!("{}: {fault}", path.display()))
     })
 }
 
-/// The text of a file, or of all files of a folder but hidden ones; wiped after use.
-fn all_of(path: &Path) -> Result<Secret<Vec<u8>>, String> {
-    let with = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    let mut all = Secret::new(Vec::new());
-    if !path.is_dir() {
-        append(path, &mut all).map_err(|error| with(path, error))?;
-        return Ok(all);
-    }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(|error| with(path, error))? {
-        let entry = entry.map_err(|error| with(path, error))?;
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if !is_hidden && entry.path().is_file() {
-            files.push(entry.path());
+/// Authorities that have changed. If the file or folder is gone, none is trusted.
+fn read(path: &Path) -> Read<Authorities> {
+    authorities(path).or_else(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            let faults = vec![format!("{}: {error}", path.display())];
+            Ok((Authorities { faults, ..Authorities::default() }, true))
         }
+        _ => Err(format!("{}: {error}", path.display())),
+    })
+}
+
+/// The authorities in a file, or in the files `NAME.pem` and `NAME.crt` of a folder. Each file
+/// counts by itself; false: the system could not read one of them.
+fn authorities(path: &Path) -> std::io::Result<(Authorities, bool)> {
+    let (mut all, mut is_whole) = (Authorities::default(), true);
+    let is_folder = path.is_dir();
+    let mut files = Vec::new();
+    if is_folder {
+        for entry in std::fs::read_dir(path)? {
+            let file = entry?.path();
+            let is_hidden = file.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+            let is_pem = file.extension().is_some_and(|extension| extension == "pem" || extension == "crt");
+            if is_pem && !is_hidden && file.is_file() {
+                files.push(file);
+            }
+        }
+        files.sort();
+    } else {
+        files.push(path.to_owned());
     }
-    files.sort();
     for file in files {
-        append(&file, &mut all).map_err(|error| with(&file, error))?;
-        all.push(b'\n');
+        let mut pem = Vec::new();
+        let fault = match append(&file, &mut pem) {
+            Ok(()) if has_certificates(&pem) => {
+                all.pem.append(&mut pem);
+                all.pem.push(b'\n');
+                continue;
+            }
+            Ok(()) => BadCredentials::Trust.to_string(),
+            Err(error) if error.kind() == ErrorKind::InvalidData => error.to_string(),
+            Err(error) if !is_folder || is_exhausted(&error) => return Err(error),
+            Err(error) => {
+                is_whole = false;
+                error.to_string()
+            }
+        };
+        all.faults.push(format!("{}: {fault}", file.display()));
     }
-    Ok(all)
+    Ok((all, is_whole))
 }
 
 fn append(path: &Path, all: &mut Vec<u8>) -> std::io::Result<()> {

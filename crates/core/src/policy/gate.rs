@@ -1,7 +1,7 @@
 //! What the policy says of the peers that come to one bound endpoint.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use super::{Certificates, Guard, Proof, Trust, is_secure};
@@ -37,6 +37,28 @@ struct Counts {
 pub(crate) struct Counted {
     gate: Arc<Gate>,
     address: Option<IpAddr>,
+}
+
+/// Where peers come from, as far as they are told apart: an address, of IPv6 a network of 64 bits,
+/// which one host has all of; of ipc a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PeerSource {
+    Address(IpAddr),
+    User(u32),
+    Unknown,
+}
+
+impl PeerSource {
+    pub(crate) fn of(stream: &Stream) -> Self {
+        match (address_of(stream), stream.peer_credentials()) {
+            (Some(IpAddr::V6(address)), _) => {
+                PeerSource::Address(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into())
+            }
+            (Some(address), _) => PeerSource::Address(address),
+            (None, Ok(who)) => PeerSource::User(who.uid),
+            (None, Err(_)) => PeerSource::Unknown,
+        }
+    }
 }
 
 /// A peer may not come, or may not stay: what says so, for events.
@@ -154,6 +176,19 @@ impl Gate {
         trust.owner(key).map(Some).ok_or_else(stranger)
     }
 
+    /// Whether the lists of clients are as the files say, so that a newcomer can be judged by them.
+    ///
+    /// # Errors
+    /// A list has changed and cannot be read, for some seconds.
+    pub(crate) fn is_current(&self) -> Result<(), Refusal> {
+        let keys = self.trust.as_ref().is_none_or(Trust::is_current);
+        let certificates = self.certificates.as_ref().is_none_or(|known| known.is_current());
+        if keys && certificates {
+            return Ok(());
+        }
+        Err(Refusal("the list of clients has changed and cannot be read".to_owned()))
+    }
+
     /// Whether all that a client has shown is trusted.
     ///
     /// # Errors
@@ -218,7 +253,7 @@ impl Gate {
             program: self.guard.program(),
             mechanism: self.mechanism.name(),
             secure: self.secure,
-            private: user.is_some() && user == super::own_user(),
+            private: stream.is_of_own_user(),
             user,
             user_id,
             ..Question::new(Call::Accept, self.socket_type, &self.endpoint)

@@ -1,13 +1,18 @@
 //! The clients that may come: a file of keys, or a folder, looked at again when it changes.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::Duration;
 
-use super::{LOOK, Stamp, complaint, stamp};
+use super::complaint;
+use super::watched::{Read, Watched};
 use crate::sync::{Arc, Mutex, lock};
-use tautline_policy::keys;
+use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;
+
+/// If a list of clients that has changed cannot be read for this time, no client is admitted.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keys that are trusted.
 #[derive(Debug)]
@@ -18,25 +23,33 @@ pub(crate) struct Trust {
 
 #[derive(Debug)]
 struct Known {
-    /// The user id of each: the name of the file that it stands in.
+    list: Watched<List>,
+    /// The faults that were reported last.
+    told: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// The user id of each key: the name of the file that it stands in.
     keys: HashMap<[u8; 32], Arc<str>>,
-    stamps: Vec<(PathBuf, Option<Stamp>)>,
-    looked: Instant,
+    /// What admits nobody, and why.
+    faults: Vec<String>,
 }
 
 impl Trust {
     /// Reads the keys. The error says what is wrong with them.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let stamps = stamps(path);
-        let keys = read(path)?;
-        Ok(Trust { path: path.to_owned(), known: Mutex::new(Known { keys, stamps, looked: Instant::now() }) })
+        let read = || keys::clients(path).map(|found| decode(found, path)).map_err(|error| error.to_string());
+        let list = Watched::open(vec![path.to_owned()], read)?;
+        let mut known = Known { list, told: Vec::new() };
+        known.tell();
+        Ok(Trust { path: path.to_owned(), known: Mutex::new(known) })
     }
 
-    /// As if the last look were long ago.
+    /// As if the last look and the first failed read were long ago.
     #[cfg(test)]
-    pub(super) fn look_soon(&self) {
-        let looked = Instant::now().checked_sub(LOOK);
-        lock(&self.known).looked = looked.unwrap_or_else(Instant::now);
+    pub(super) fn age(&self, time: Duration) {
+        lock(&self.known).list.age(time);
     }
 
     /// Where they stand.
@@ -44,43 +57,60 @@ impl Trust {
         &self.path
     }
 
-    /// The user id of the key's owner if it is one of them, now. Keys that have changed into
-    /// something that cannot be read stay as they were.
+    /// The user id of the key's owner if it is one of them, now. A list that is gone admits nobody.
     pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         let mut known = lock(&self.known);
-        if known.looked.elapsed() >= LOOK {
-            known.looked = Instant::now();
-            let stamps = stamps(&self.path);
-            if stamps != known.stamps {
-                known.stamps = stamps;
-                match read(&self.path) {
-                    Ok(keys) => known.keys = keys,
-                    Err(fault) => {
-                        drop(complaint::say_later(&format!("{fault}; the clients stay as they were")))
-                    }
-                }
-            }
+        known.refresh(&self.path);
+        known.list.get().keys.get(<&[u8; 32]>::try_from(key).ok()?).cloned()
+    }
+
+    /// False if the list has changed and could not be read for so long that newcomers can not be
+    /// judged by it.
+    pub(super) fn is_current(&self) -> bool {
+        let mut known = lock(&self.known);
+        known.refresh(&self.path);
+        !known.list.has_failed_for(PATIENCE)
+    }
+}
+
+impl Known {
+    fn refresh(&mut self, path: &Path) {
+        match self.list.refresh(|| read(path)) {
+            Ok(true) => self.tell(),
+            Ok(false) => {}
+            Err(fault) => drop(complaint::say_later(&format!("{fault}; the clients stay as they were"))),
         }
-        known.keys.get(<&[u8; 32]>::try_from(key).ok()?).cloned()
+    }
+
+    /// Reports the faults that are new.
+    fn tell(&mut self) {
+        let faults = &self.list.get().faults;
+        for fault in faults.iter().filter(|fault| !self.told.contains(fault)) {
+            drop(complaint::say_later(fault));
+        }
+        self.told.clone_from(faults);
     }
 }
 
-fn read(path: &Path) -> Result<HashMap<[u8; 32], Arc<str>>, String> {
-    let mut known = HashMap::new();
-    for (text, owner) in keys::owners(path).map_err(|error| error.to_string())? {
-        let key = z85::decode_key(text.as_bytes());
-        let key = key.ok_or_else(|| format!("{}: {text} is no key", path.display()))?;
-        known.entry(key).or_insert_with(|| owner.into());
+fn read(path: &Path) -> Read<List> {
+    match keys::clients(path) {
+        Ok(found) => Ok(decode(found, path)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let faults = vec![format!("{error}; no client may connect")];
+            Ok((List { faults, ..List::default() }, true))
+        }
+        Err(error) => Err(error.to_string()),
     }
-    Ok(known)
 }
 
-/// What changes with the keys: of a folder, each of its files.
-pub(super) fn stamps(path: &Path) -> Vec<(PathBuf, Option<Stamp>)> {
-    let mut all = vec![(path.to_owned(), stamp(path))];
-    if let Ok(entries) = std::fs::read_dir(path) {
-        all.extend(entries.flatten().map(|entry| (entry.path(), stamp(&entry.path()))));
-        all.sort_by(|a, b| a.0.cmp(&b.0));
+fn decode(found: Clients, path: &Path) -> (List, bool) {
+    let mut list = List { faults: found.faults, ..List::default() };
+    for (text, owner) in found.keys {
+        match z85::decode_key(text.as_bytes()) {
+            Some(key) => drop(list.keys.entry(key).or_insert_with(|| owner.into())),
+            None => list.faults.push(format!("{}: {text} is no key", path.display())),
+        }
     }
-    all
+    list.faults.iter_mut().for_each(|fault| fault.push_str("; it admits nobody"));
+    (list, !found.is_partial)
 }

@@ -13,9 +13,9 @@ use crate::error::Error;
 use crate::message::Metadata;
 use crate::monitor::{Ends, Tap, event};
 use crate::pipe::{Pipe, PipeId};
-use crate::policy::{Allowed, Denied, Gate};
+use crate::policy::{Allowed, Asked, Denied, Gate};
 use crate::sync::Arc;
-use crate::transport::{self, Answer, Failed, Question};
+use crate::transport::{self, Answer, Failed, Leftover, Question};
 use tautline_policy::Call;
 
 /// An endpoint of the socket, by the text it was given as.
@@ -142,10 +142,18 @@ impl Socket {
             Err(_) => Ok(None),
         };
         let allowed = unless_denied(&self.tap, allowed, endpoint, event::BIND_FAILED)?;
-        let Allowed { options: own, trust, wrapped } = allowed.unwrap_or_default();
+        let Allowed { options: own, trust, wrapped, wrap } = allowed.unwrap_or_default();
         let options = own.unwrap_or_else(|| self.pipes.options.clone());
         match at.map_err(Failed::from).and_then(|at| transport::listen(parsed, at, &options)) {
             Ok(mut bound) => {
+                let asked = Asked { call: Call::Bind, endpoint, parsed, address: None, path: None };
+                let asked = self.context.guard().map_or(Ok(()), |guard| {
+                    guard.ask_again(&asked, &bound, &self.pipes.options, wrap.as_deref())
+                });
+                if asked.is_err() {
+                    bound.unlink.iter().for_each(Leftover::remove);
+                }
+                unless_denied(&self.tap, asked.map(|()| None), endpoint, event::BIND_FAILED)?;
                 self.last_endpoint = bound.endpoint.as_str().into();
                 let certificates = wrapped.map(|wrapped| {
                     bound.carrying = Some(wrapped.carrying);

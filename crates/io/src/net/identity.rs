@@ -38,7 +38,7 @@ pub fn peer_credentials_of(stream: &std::os::unix::net::UnixStream) -> io::Resul
 }
 
 /// The effective user of this process.
-pub(super) fn own_user() -> u32 {
+pub fn own_user() -> u32 {
     // SAFETY: no arguments and no preconditions.
     unsafe { libc::geteuid() }
 }

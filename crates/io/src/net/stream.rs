@@ -120,7 +120,7 @@ impl Stream {
     /// this process has, except if `others` are allowed.
     pub fn begin_sharing(&self, others: bool) {
         if let Some(link) = self.link.get()
-            && (others || self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user()))
+            && (others || self.is_of_own_user())
         {
             link.begin(self.as_fd());
         }
@@ -299,6 +299,12 @@ impl Stream {
             return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
         }
         os::peer_credentials(self.as_fd())
+    }
+
+    /// True if it is a Unix domain stream and the process at the other end is of this process's
+    /// effective user.
+    pub fn is_of_own_user(&self) -> bool {
+        self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user())
     }
 
     /// The kind of its addresses.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::fd::BorrowedFd;
+use crate::fd::{AsRawFd, BorrowedFd};
 
 /// The file that binding a socket has made.
 #[derive(Debug)]
@@ -46,9 +46,43 @@ pub(super) fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<bool> {
     Ok(socket.set_permissions(Permissions::from_mode(mode)).is_ok())
 }
 
-/// Gives a file these permissions.
+/// Gives the file of a socket these permissions. What another user has put in its place since, such
+/// as a link to another file, is left alone: EACCES.
 pub fn set_path_mode(path: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(path, Permissions::from_mode(mode))
+    let is_good = |found: &fs::Metadata| found.file_type().is_socket() && found.mode() & 0o777 == mode;
+    // Most often the file has them from its birth on.
+    if is_good(&fs::symlink_metadata(path)?) {
+        return Ok(());
+    }
+    change_mode(path, mode)?;
+    if is_good(&fs::symlink_metadata(path)?) { Ok(()) } else { Err(no_access()) }
+}
+
+/// Of the very file that was looked at, which a name could no longer lead to.
+#[cfg(linux_kernel)]
+fn change_mode(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.file_type().is_socket() {
+        return Err(no_access());
+    }
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    fs::set_permissions(itself, Permissions::from_mode(mode))
+}
+
+#[cfg(not(linux_kernel))]
+fn change_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path is terminated and outlives the call.
+    let outcome = unsafe {
+        libc::fchmodat(libc::AT_FDCWD, path.as_ptr(), mode as libc::mode_t, libc::AT_SYMLINK_NOFOLLOW)
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn no_access() -> io::Error {
+    io::Error::from_raw_os_error(libc::EACCES)
 }
 
 /// A path as the system writes it.
@@ -95,4 +129,34 @@ pub fn temporary_directory() -> io::Result<PathBuf> {
     }
     template.pop();
     Ok(PathBuf::from(OsString::from_vec(template)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn permissions_are_those_of_the_socket_and_of_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("tautline-mode-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let mode_of = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let path = folder.join("socket");
+        let _listener = UnixListener::bind(&path).unwrap();
+        for mode in [0o600, 0o777, 0o660] {
+            set_path_mode(&path, mode).unwrap();
+            assert_eq!(mode_of(&path), mode);
+        }
+        // Another user has put a link there.
+        let (other, link) = (folder.join("other"), folder.join("link"));
+        fs::write(&other, "").unwrap();
+        fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();
+        for target in [&other, &path] {
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            assert!(set_path_mode(&link, 0o666).is_err());
+            fs::remove_file(&link).unwrap();
+        }
+        assert_eq!((mode_of(&other), mode_of(&path)), (0o600, 0o660));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -162,6 +162,11 @@ impl TlsConfig {
     }
 }
 
+/// True if a text in PEM has certificates, and nothing malformed.
+pub fn has_certificates(pem: &[u8]) -> bool {
+    certificates_in(pem).is_some()
+}
+
 /// The certificates of a text in PEM; `None` if there is none, or one that is malformed.
 pub(super) fn certificates_in(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;

@@ -6,7 +6,7 @@ use super::{Origin, Phase, USER_ID, Wire};
 use crate::conn::{Loss, unsent};
 use crate::driver::Turn;
 use crate::message::Metadata;
-use crate::policy::{Gate, Proof, Refusal};
+use crate::policy::{Gate, PeerSource, Proof, Refusal};
 use crate::sync::{Arc, lock};
 use crate::transport;
 use tautline_io::errno;
@@ -22,10 +22,16 @@ pub(in crate::driver) const CHECK: Duration = Duration::from_millis(400);
 const CHANGED: &str = "the policy has changed which topics it may use";
 
 impl Wire {
+    /// Where the peer comes from.
+    pub(in crate::driver) fn source(&self) -> PeerSource {
+        PeerSource::of(&self.stream)
+    }
+
     /// Whether the policy lets the peer be here, by what it and the authentication handler have
     /// told.
     pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
         let Some(gate) = self.origin.gate() else { return Ok(()) };
+        gate.is_current()?;
         let mut state = lock(&self.state);
         self.passes(gate, state.proof.as_deref_mut(), told)
     }
@@ -88,6 +94,11 @@ pub(super) fn note_certificates(wire: &Wire, shown: Option<Box<Shown>>) {
 /// Whether its handshake is not complete.
 pub(in crate::driver) fn is_stranger(wire: &Wire) -> bool {
     matches!(&lock(&wire.state).phase, Phase::Handshake(_))
+}
+
+/// Whether its handshake is not complete, and the peer has not sent a byte of it.
+pub(in crate::driver) fn is_silent(wire: &Wire) -> bool {
+    matches!(&lock(&wire.state).phase, Phase::Handshake(handshake) if handshake.is_silent())
 }
 
 /// The user that the policy knows a peer as by its key. What the authentication handler says

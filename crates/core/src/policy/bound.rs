@@ -1,0 +1,86 @@
+//! A bound endpoint, judged by what it really is: the address that its socket has, and the file
+//! that it has made.
+//!
+//! What an endpoint says may be something else. With ZMQ_USE_FD the socket is one that the program
+//! has bound itself.
+
+use super::{Asked, Denied, Guard, is_private, is_secure};
+use crate::options::Options;
+use crate::transport::Bound;
+use std::path::Path;
+use tautline_io::errno;
+use tautline_io::net::Address;
+use tautline_policy::{Action, Question, Verdict};
+
+impl Guard {
+    /// Whether what was bound may stay. `options` are those of the socket, `wrap` is the wrap that
+    /// was put on.
+    ///
+    /// # Errors
+    /// EACCES if a rule refuses it, or asks for a wrap or permissions that it does not have.
+    pub(crate) fn ask_again(
+        &self,
+        asked: &Asked<'_>,
+        bound: &Bound,
+        options: &Options,
+        wrap: Option<&str>,
+    ) -> Result<(), Denied> {
+        let Some(policy) = self.policy() else { return Ok(()) };
+        let found = bound.listener.local_address();
+        let (address, path) = match &found {
+            Ok(Address::Inet(address)) => (Some(address.ip().to_canonical()), None),
+            Ok(Address::Unix { path }) => (None, Some(path.as_path())),
+            _ => (None, None),
+        };
+        let socket_type = options.socket_type.name();
+        // The socket of the program may have nothing to do with the endpoint.
+        let real = options.use_fd.is_some().then_some(&*bound.endpoint);
+        for endpoint in std::iter::once(asked.endpoint).chain(real) {
+            let verdict = policy.decide(&Question {
+                address,
+                program: &self.program,
+                mechanism: options.mechanism.name(),
+                secure: is_secure(options, asked.endpoint),
+                private: path.is_some_and(is_private),
+                ..Question::new(asked.call, socket_type, endpoint)
+            });
+            let is_ipc = bound.endpoint.starts_with("ipc://");
+            let Some(why) = objection(&verdict, wrap, path.filter(|_| is_ipc), is_ipc) else { continue };
+            let what = format!("bind {} of {socket_type}, which is {}{why}", asked.endpoint, bound.endpoint);
+            self.tell(&verdict, "refuses", &what);
+            let why = format!("{}{why}", self.by(&verdict));
+            return Err(Denied { error: crate::error::Error::Os(errno::EACCES), why });
+        }
+        Ok(())
+    }
+}
+
+/// Why something that was bound does not fit the verdict about it.
+fn objection(verdict: &Verdict, wrap: Option<&str>, path: Option<&Path>, is_ipc: bool) -> Option<String> {
+    match verdict.action {
+        Action::Refuse => return Some(String::new()),
+        Action::Wrap if verdict.wrap.as_deref() != wrap => {
+            return Some(format!(": it is not wrapped in `{}`", verdict.wrap.as_deref().unwrap_or_default()));
+        }
+        _ => {}
+    }
+    let wanted = verdict.mode.filter(|_| is_ipc)?;
+    match path.and_then(mode) {
+        Some(mode) if mode & !wanted == 0 => None,
+        Some(mode) => Some(format!(": its file has mode {mode:04o}, not {wanted:04o}")),
+        None => Some(format!(": it has no file that could have mode {wanted:04o}")),
+    }
+}
+
+/// The permissions of the file of a socket.
+#[cfg(unix)]
+fn mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let found = std::fs::symlink_metadata(path).ok()?;
+    found.file_type().is_socket().then(|| found.mode() & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Path) -> Option<u32> {
+    None
+}

@@ -1,0 +1,111 @@
+//! CURVE and TLS that a policy puts on endpoints of programs that know nothing of it.
+//!
+//! A wrap that cannot be put on is a refusal: nothing of the endpoint goes over the wire in the
+//! clear.
+
+use super::certificates::Certificates;
+use super::{Allowed, Asked, Trust, Wrapped};
+use crate::options::Options;
+use tautline_policy::{Call, Key, Wrap, keys};
+use tautline_proto::{Secret, public_key};
+
+/// Numbers of the options that a wrap sets.
+const CURVE_SERVER: i32 = 47;
+const CURVE_PUBLICKEY: i32 = 48;
+const CURVE_SECRETKEY: i32 = 49;
+const CURVE_SERVERKEY: i32 = 50;
+
+/// Whether CURVE or TLS protects a connection with these options.
+pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
+    is_in_tls(endpoint) || options.mechanism.encrypts() && !is_raw(options) && !is_datagram(endpoint)
+}
+
+/// Whether the transport of an endpoint is TLS.
+fn is_in_tls(endpoint: &str) -> bool {
+    endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
+}
+
+/// Whether streams have no ZMTP, and so no mechanism, whatever the options say of one.
+fn is_raw(options: &Options) -> bool {
+    options.facts().raw || options.router_raw
+}
+
+/// Whether an endpoint is one of datagrams, which no mechanism protects.
+fn is_datagram(endpoint: &str) -> bool {
+    endpoint.starts_with("udp://")
+}
+
+/// Wraps an endpoint, unless the program has asked for the like itself.
+///
+/// # Errors
+/// Why that cannot be done: then nothing may go out.
+pub(super) fn put_on(
+    wrap: &Wrap,
+    asked: &Asked<'_>,
+    own: &mut Options,
+    allowed: &mut Allowed,
+) -> Result<(), String> {
+    // What is sent stays in the process.
+    if asked.endpoint.starts_with("inproc://") {
+        return Ok(());
+    }
+    if is_secure(own, asked.endpoint) {
+        return Ok(());
+    }
+    if is_datagram(asked.endpoint) {
+        return Err("udp has no handshake".into());
+    }
+    if is_raw(own) {
+        return Err("the socket has no ZMTP".into());
+    }
+    if wrap.tls.is_some() {
+        let certificates = Certificates::open(wrap, asked)?;
+        let carrying = certificates.carrying(asked, own).map_err(|error| error.to_string())?;
+        allowed.wrapped = Some(Wrapped { carrying, certificates });
+        return Ok(());
+    }
+    if own.mechanism.has_credentials() {
+        return Err(format!("CURVE would take the place of {}, TLS would not", own.mechanism.name()));
+    }
+    put_curve_on(wrap, asked, own)?;
+    if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
+        allowed.trust = Some(Trust::open(clients)?);
+    }
+    Ok(())
+}
+
+/// Puts CURVE on an endpoint.
+fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
+    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is none".to_owned());
+    let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
+    if asked.call == Call::Bind {
+        let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
+        set(CURVE_SERVER, &1_i32.to_ne_bytes())?;
+        set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
+        return set(CURVE_SECRETKEY, pair.secret.as_bytes());
+    }
+    let server = match wrap.server(asked.endpoint) {
+        Some(Key::Text(key)) => key.clone(),
+        Some(Key::File(path)) => {
+            let found = keys::publics(path).map_err(|error| error.to_string())?;
+            match &found[..] {
+                [key] => key.clone(),
+                _ => return Err(format!("{} has {} keys, and is to have one", path.display(), found.len())),
+            }
+        }
+        None => return Err(format!("`servers` of `{}` has no key for it", wrap.name)),
+    };
+    set(CURVE_SERVERKEY, server.as_bytes())?;
+    match pair {
+        Some(pair) => {
+            set(CURVE_PUBLICKEY, pair.public.as_bytes())?;
+            set(CURVE_SECRETKEY, pair.secret.as_bytes())
+        }
+        None => {
+            let mut secret = Secret::new([0; 32]);
+            tautline_io::random::fill(&mut secret[..]).map_err(|error| error.to_string())?;
+            set(CURVE_PUBLICKEY, &public_key(&secret))?;
+            set(CURVE_SECRETKEY, &secret[..])
+        }
+    }
+}
