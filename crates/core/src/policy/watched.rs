@@ -92,9 +92,8 @@ impl<T> Watched<T> {
     /// As if the last look and the first failed read were this much longer ago.
     #[cfg(test)]
     pub(super) fn age(&mut self, time: Duration) {
-        let earlier = |at: Instant| at.checked_sub(time).unwrap_or(at);
-        self.looked = earlier(self.looked);
-        self.failing = self.failing.map(earlier);
+        self.looked -= time;
+        self.failing = self.failing.map(|since| since - time);
     }
 }
 
