@@ -199,7 +199,15 @@ impl SharedSocket {
             return if self.left.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
         }
         let socket = {
-            let mut state = self.enter();
+            let mut state = match try_lock(&self.state) {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    // The call inside may be a proxy, which does not make room for others.
+                    self.inbox.push(News::Closed);
+                    self.enter()
+                }
+            };
             let socket = state.socket.take().ok_or(Error::NotSocket)?;
             self.wake_all(&state);
             socket

@@ -21,6 +21,7 @@ mod tapped;
 mod task;
 mod topics;
 
+pub use sharing::Closer;
 pub use shown::show_route;
 pub use task::{Patience, Rest};
 pub use topics::authorize_topics;
@@ -94,7 +95,9 @@ pub struct Socket {
     endpoints: Vec<Entry>,
     last_endpoint: Arc<str>,
     tap: Arc<Tap>,
-    terminated: bool,
+    /// What every call fails with. Set when the context is terminated or another thread closes the
+    /// socket.
+    over: Option<Error>,
     /// How often peers we connect to were lost and found again.
     reconnects: u64,
     /// What is shown of it outside, if it is observed.

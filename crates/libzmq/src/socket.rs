@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use tautline_core::{Error, SharedSocket, Socket, SocketType};
 
 use crate::context;
-use crate::entry::{self, Entry};
+use crate::entry;
 use crate::error::{fail, status};
 use crate::guard::guard;
 use crate::shared;
@@ -33,16 +33,13 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
 }
 
 /// Closes a socket; what it has not sent yet is sent behind the scenes for as long as ZMQ_LINGER
-/// says. -1 with ENOTSOCK if it is none, or closed already.
+/// says. A call of another thread on it ends with ENOTSOCK. -1 with ENOTSOCK if it is none, or
+/// closed already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller gives null or a handle.
-        match unsafe { Entry::new(socket) } {
-            Ok(entry) => status(entry.close().map(Socket::close)),
-            // SAFETY: the caller gives null or a handle.
-            Err(_) => status(unsafe { shared::close(socket) }),
-        }
+        status(unsafe { entry::close(socket) })
     })
 }
 
