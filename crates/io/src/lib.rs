@@ -9,7 +9,7 @@
 //!   clock     cheap ticks                                       time    nanoseconds
 //!   barrier   asymmetric store-load fence                       thread  names, placement, signals
 //!   errno     the C error number                                random  bytes from the kernel
-//!   interfaces   network interfaces by name
+//!   interfaces   network interfaces by name          fork    how often the process was forked
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking.
@@ -24,6 +24,7 @@ pub mod barrier;
 pub mod clock;
 pub mod errno;
 pub mod fd;
+pub mod fork;
 #[cfg_attr(windows, path = "interfaces/windows.rs")]
 pub mod interfaces;
 pub mod net;

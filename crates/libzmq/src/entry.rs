@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 use std::time::Duration;
 
-use tautline_core::{Closer, Error, SharedSocket, Socket};
+use tautline_core::{Closer, Error, SharedSocket, Socket, SocketType};
 use tautline_io::barrier;
 
 use crate::shared;
@@ -73,6 +73,17 @@ impl Body for SocketBody {
     fn spare() -> &'static Spare<Self> {
         static SPARE: Spare<SocketBody> = Spare::new();
         &SPARE
+    }
+}
+
+impl SocketBody {
+    /// In a forked child: the type of the parent's socket.
+    pub(crate) fn socket_type(&self) -> Option<SocketType> {
+        // SAFETY: a socket that is open is initialised, and its type never changes. No other thread
+        // is there, and none of the parent's is closing it.
+        self.open
+            .load(Ordering::Relaxed)
+            .then(|| unsafe { (*self.socket.get()).assume_init_ref() }.socket_type())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::context;
 use crate::entry;
 use crate::error::{fail, status};
 use crate::guard::guard;
+use crate::inherited;
 use crate::shared;
 
 /// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL
@@ -62,6 +63,14 @@ pub unsafe extern "C" fn zmq_setsockopt(
                     }
                     _ => Err(Error::Invalid),
                 })
+                .or_else(|error| match error {
+                    Error::Interrupted
+                        if option == inherited::LINGER && inherited::socket_type(socket).is_some() =>
+                    {
+                        Ok(())
+                    }
+                    error => Err(error),
+                })
             },
         )
     })
@@ -93,6 +102,14 @@ pub unsafe extern "C" fn zmq_getsockopt(
                     }
                     *size = len;
                     Ok(())
+                })
+                .or_else(|error| match inherited::socket_type(socket) {
+                    Some(socket_type) if error == Error::Interrupted && option == inherited::TYPE => {
+                        let place = value.cast::<c_int>().as_mut().filter(|_| !size.is_null() && *size == 4);
+                        *place.ok_or(Error::Invalid)? = socket_type.code().into();
+                        Ok(())
+                    }
+                    _ => Err(error),
                 })
             },
         )
