@@ -50,12 +50,16 @@ fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Re
     let made = directory.map(std::path::absolute).transpose()?;
     match listen_at(&Address::Unix { path: path.clone() }, options) {
         Ok(listener) => {
-            let unlink = SocketFile::at(&path).ok().map(|file| Leftover { file, directory: made });
+            let file = SocketFile::at(&path).ok();
             // All of them, also those that the umask has taken away.
             if let Some(Err(error)) = options.by_policy.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
-                unlink.iter().for_each(Leftover::remove);
+                file.iter().for_each(SocketFile::remove);
+                let _ = made.map(std::fs::remove_dir);
                 return Err(error.into());
             }
+            // As in libzmq, the file of a path that the program has chosen stays: the next server
+            // may have bound the path already.
+            let unlink = file.zip(made).map(|(file, directory)| Leftover { file, directory });
             Ok(Bound { listener, endpoint, unlink, carrying: None })
         }
         Err(error) => {
