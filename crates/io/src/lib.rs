@@ -10,6 +10,7 @@
 //!   barrier   asymmetric store-load fence                       thread  names, placement, signals
 //!   errno     the C error number                                random  bytes from the kernel
 //!   interfaces   network interfaces by name          fork    how often the process was forked
+//!   env       variables, unless the caller has fewer rights
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking.
@@ -22,6 +23,7 @@
 
 pub mod barrier;
 pub mod clock;
+pub mod env;
 pub mod errno;
 pub mod fd;
 pub mod fork;

@@ -8,6 +8,7 @@ use super::{Bound, Failed, Hop, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
+use tautline_io::env;
 use tautline_io::fd::from_int;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 
@@ -130,7 +131,7 @@ pub(super) enum Peers {
 /// By the environment as it was when the first context was made.
 pub(super) fn peers_with_memory() -> Peers {
     static PEERS: OnceLock<Peers> = OnceLock::new();
-    *PEERS.get_or_init(|| match std::env::var_os("TAUT_IPC_MEMORY") {
+    *PEERS.get_or_init(|| match env::var_os("TAUT_IPC_MEMORY") {
         Some(value) if value == "0" => Peers::Nobody,
         Some(value) if value == "all" => Peers::Everybody,
         _ => Peers::OfOurUser,
