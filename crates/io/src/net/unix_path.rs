@@ -85,9 +85,7 @@ pub fn temporary_directory() -> io::Result<PathBuf> {
         .filter_map(env::var_os)
         .map(PathBuf::from)
         .find(|path| path.is_dir())
-        .unwrap_or_else(|| {
-            PathBuf::from(if env::is_trusted() { std::env::temp_dir() } else { "/tmp".into() })
-        });
+        .unwrap_or_else(|| if env::is_trusted() { std::env::temp_dir() } else { "/tmp".into() });
     template.push("tmpXXXXXX");
     let template = CString::new(template.into_os_string().as_bytes())?;
     let mut template = template.into_bytes_with_nul();
