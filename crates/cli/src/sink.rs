@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -129,9 +129,10 @@ impl Sink {
     }
 }
 
-/// A file that is not there yet.
+/// A file that is not there yet. Only its owner may read it: messages are written as programs see
+/// them, without the encryption that they had on their way.
 pub fn new_file(path: &Path) -> Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
         let failure = Failure::file(path, &error);
         match error.kind() {
             io::ErrorKind::AlreadyExists => failure.hint("choose another name, or remove it first"),
@@ -198,9 +199,20 @@ fn put_printable(name: &str, message: &Received<'_>, separator: &[u8], out: &mut
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use tautline::Message;
 
     use super::*;
+
+    #[test]
+    fn a_new_file_is_for_its_owner_alone() {
+        let path = std::env::temp_dir().join(format!("taut-new-file-{}", std::process::id()));
+        let file = new_file(&path).unwrap();
+        let mode = file.metadata().unwrap().permissions().mode();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(mode & 0o777, 0o600);
+    }
 
     #[test]
     fn a_line_of_the_users_is_filled_in() {

@@ -14,7 +14,8 @@ use crate::source::Parts;
 
 /// What the command makes of a message: the last part is its standard input, and what it prints
 /// takes that part's place, without the end of its last line. The parts before are in
-/// `TAUT_PART_1`, `TAUT_PART_2`, ... for the command to read, and stay as they are.
+/// `TAUT_PART_1`, `TAUT_PART_2`, ... for the command to read, and stay as they are. A part that is
+/// no text, or that has no room there ([`LONGEST`], [`ROOM`]), has no variable.
 ///
 /// The second value says whether the command succeeded.
 pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
@@ -23,10 +24,8 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     let mut child = Command::new("sh");
     // A group of its own, so that all of it can be ended.
     child.arg("-c").arg(command).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-    for (at, part) in before.iter().enumerate() {
-        if let Some(text) = part.as_str().ok().filter(|text| !text.contains('\0')) {
-            child.env(format!("TAUT_PART_{}", at + 1), text);
-        }
+    for (at, text) in variables(before) {
+        child.env(format!("TAUT_PART_{at}"), text);
     }
     let mut child = child.spawn().map_err(failed)?;
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Pid::from_child(&child));
@@ -48,6 +47,24 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     let mut made: Parts = before.iter().map(|part| part.to_vec()).collect();
     made.push(answer);
     Ok((made, output.status.success()))
+}
+
+/// The longest part that becomes a variable. Linux starts no command with a variable of 128 KiB.
+const LONGEST: usize = 64 * 1024;
+/// Bytes that the variables of a message may have together: no message keeps the command from
+/// being started.
+const ROOM: usize = 256 * 1024;
+/// What a variable takes beside its value: its name and a pointer, about.
+const VARIABLE: usize = 40;
+
+/// Returns the parts that become variables, with their numbers.
+fn variables(parts: &[Message]) -> impl Iterator<Item = (usize, &str)> {
+    let mut room = ROOM;
+    parts.iter().enumerate().filter_map(move |(at, part)| {
+        let text = part.as_str().ok().filter(|text| text.len() <= LONGEST && !text.contains('\0'))?;
+        room = room.checked_sub(text.len() + VARIABLE)?;
+        Some((at + 1, text))
+    })
 }
 
 /// The command at work, if there is one: a process group.
@@ -73,5 +90,16 @@ mod tests {
         let large = [Message::from(vec![b'x'; 1 << 20])];
         assert_eq!(run("cat", &large).unwrap().0[0].len(), 1 << 20);
         assert!(!run("exit 3", &large).unwrap().1);
+    }
+
+    #[test]
+    fn long_and_many_parts_do_not_keep_the_command_from_running() {
+        let long = [Message::from(vec![b'x'; 200_000]), Message::from("abc")];
+        let (made, success) = run("cat; echo ${TAUT_PART_1-unset}", &long).unwrap();
+        assert_eq!((made[0].len(), &made[1][..], success), (200_000, &b"abcunset"[..], true));
+        let mut many: Vec<_> = (0..100_000).map(|_| Message::from("part")).collect();
+        many.push(Message::from("abc"));
+        let (made, success) = run("cat; echo $TAUT_PART_1", &many).unwrap();
+        assert_eq!((made.len(), &made[100_000][..], success), (100_001, &b"abcpart"[..], true));
     }
 }

@@ -35,7 +35,7 @@ use settings::Settings;
 use std::io::ErrorKind;
 use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
-use tautline_io::{barrier, clock, thread};
+use tautline_io::{barrier, clock, fork, thread};
 use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
 
@@ -52,6 +52,8 @@ pub struct Context(Arc<Inner>);
 
 struct Inner {
     process: u32,
+    /// The same by [`fork::generation`], which takes no system call to compare.
+    generation: u32,
     settings: Mutex<Settings>,
     state: Mutex<State>,
     names: Arc<Mutex<Names>>,
@@ -118,6 +120,12 @@ pub(crate) struct Place {
     pub(crate) lingering: Ticket,
 }
 
+/// Fails with [`Error::Interrupted`] in a forked child of the process that made the context: the
+/// child has no thread that would wake a call.
+pub(crate) fn check_own(context: &Context) -> Result<(), Error> {
+    if context.0.generation == fork::generation() { Ok(()) } else { Err(Error::Interrupted) }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(watch) = self.watch.get() {
@@ -154,6 +162,7 @@ impl Context {
         }
         idle::patience_us();
         transport::read_environment();
+        fork::watch();
         let asked = watch::is_asked_for();
         let guard = OnceLock::new();
         match Guard::of_environment() {
@@ -170,6 +179,7 @@ impl Context {
         }
         let context = Context(Arc::new(Inner {
             process: thread::process_id(),
+            generation: fork::generation(),
             settings: Mutex::default(),
             state: Mutex::default(),
             names: Arc::default(),

@@ -124,7 +124,7 @@ impl Directory {
     pub(crate) fn of_environment() -> Option<&'static Arc<Directory>> {
         static DIRECTORY: OnceLock<Option<Arc<Directory>>> = OnceLock::new();
         let named = || {
-            let named = std::env::var_os("TAUT_NAMES").filter(|named| !named.is_empty())?;
+            let named = tautline_io::env::var_os("TAUT_NAMES").filter(|named| !named.is_empty())?;
             let path = PathBuf::from(named);
             let opened = Directory::open(path.clone()).unwrap_or_else(|fault| {
                 say(&fault);

@@ -139,7 +139,7 @@ impl Guard {
     pub(crate) fn of_environment() -> &'static Result<Option<Arc<Guard>>, String> {
         static GUARD: OnceLock<Result<Option<Arc<Guard>>, String>> = OnceLock::new();
         GUARD.get_or_init(|| {
-            let named = std::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
+            let named = tautline_io::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
             let Some(named) = named else { return Ok(None) };
             let named = named.into_string().map_err(|_| "TAUT_POLICY is no text".to_owned())?;
             Guard::open(&named).map(Some).inspect_err(|fault| say(fault))

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::poller::{self, Item, POLLIN as IN, POLLOUT as OUT, Watched};
 use crate::socket::{Flags, Socket, Wanted};
+use std::time::{Duration, Instant};
 
 mod steering;
 #[cfg(test)]
@@ -51,6 +52,12 @@ pub fn run(
 const FORTH: usize = 0;
 /// From the backend to the frontend.
 const BACK: usize = 1;
+
+/// Places in what [`Proxy::poll`] takes and returns, after those of the frontend and the backend.
+const CONTROL: usize = 2;
+const CAPTURE: usize = 3;
+
+const WRITE: Wanted = Wanted { read: false, write: true };
 
 /// What a direction has passed on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -109,17 +116,12 @@ impl Proxy<'_> {
         let place = |direction: usize| direction ^ usize::from(blocked[direction]);
         let awaited = |direction: usize| if blocked[direction] { OUT } else { IN };
 
-        let mut events = [0; 2];
+        let mut events = [0, 0, IN, 0];
         for direction in directions.clone() {
             events[place(direction)] |= awaited(direction);
         }
-        let watched = [
-            (Some(&mut *self.frontend), events[0]),
-            (self.backend.as_deref_mut(), events[1]),
-            (self.control.as_mut().map(Control::socket), IN),
-        ];
-        let revents = poll(watched)?;
-        let mut ready = Ready { directions: [false; 2], control: revents[2] & IN != 0 };
+        let revents = self.poll(events, None)?;
+        let mut ready = Ready { directions: [false; 2], control: revents[CONTROL] & IN != 0 };
         for direction in directions {
             ready.directions[direction] = revents[place(direction)] & awaited(direction) != 0;
         }
@@ -143,7 +145,7 @@ impl Proxy<'_> {
         if self.backend.is_none() {
             return Ok(true);
         }
-        Ok(self.target(direction).refresh(Wanted { read: false, write: true }, true)?.write)
+        Ok(self.target(direction).refresh(WRITE, true)?.write)
     }
 
     /// Passes on one message; false if there is none.
@@ -158,9 +160,7 @@ impl Proxy<'_> {
         let mut held = Vec::new();
         loop {
             let more = message.more();
-            if let Some(capture) = &mut self.capture {
-                capture.send_message(&mut message.share(), onward(more))?;
-            }
+            self.copy_to_capture(&mut message.share(), onward(more))?;
             self.passed[direction].parts += 1;
             self.passed[direction].bytes += bytes as u64;
             if self.backend.is_none() {
@@ -180,6 +180,48 @@ impl Proxy<'_> {
         Ok(true)
     }
 
+    /// Sends a part to the capture socket, if there is one. Waits for room there if need be.
+    fn copy_to_capture(&mut self, part: &mut Message, flags: Flags) -> Result<(), Error> {
+        let Some(capture) = &mut self.capture else { return Ok(()) };
+        if !capture.refresh(WRITE, false)?.write {
+            // A socket that cannot send at all says so here.
+            match capture.send_message(part, Flags(flags.0 | Flags::DONTWAIT.0)) {
+                Err(Error::Again) => {}
+                outcome => return outcome,
+            }
+            let deadline = capture.deadline_for(WRITE);
+            let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if self.poll([0, 0, 0, OUT], timeout)?[CAPTURE] == 0 {
+                return Err(Error::Again);
+            }
+        }
+        match &mut self.capture {
+            Some(capture) => capture.send_message(part, flags),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for events of the frontend, the backend, the control and the capture socket. Watches
+    /// all of them, also for no event: a close of any by another thread ends the proxy.
+    fn poll(&mut self, events: [i16; 4], timeout: Option<Duration>) -> Result<[i16; 4], Error> {
+        let sockets = [
+            Some(&mut *self.frontend),
+            self.backend.as_deref_mut(),
+            self.control.as_mut().map(Control::socket),
+            self.capture.as_deref_mut(),
+        ];
+        let mut items = Vec::with_capacity(sockets.len());
+        let mut places = [None; 4];
+        for ((socket, events), place) in sockets.into_iter().zip(events).zip(&mut places) {
+            if let Some(socket) = socket {
+                *place = Some(items.len());
+                items.push(Item { watched: Watched::Socket(socket), events, revents: 0 });
+            }
+        }
+        poller::poll(&mut items, timeout)?;
+        Ok(places.map(|place| place.map_or(0, |place: usize| items[place].revents)))
+    }
+
     /// Obeys one command.
     fn command(&mut self) -> Result<State, Error> {
         match &mut self.control {
@@ -192,18 +234,4 @@ impl Proxy<'_> {
 /// How to send a part that had been received with `more` to follow.
 fn onward(more: bool) -> Flags {
     if more { Flags::MORE } else { Flags::NONE }
-}
-
-/// Waits for events of those sockets that are there and have any to wait for.
-fn poll(watched: [(Option<&mut Socket>, i16); 3]) -> Result<[i16; 3], Error> {
-    let mut items = Vec::with_capacity(3);
-    let mut places = [None; 3];
-    for ((socket, events), place) in watched.into_iter().zip(&mut places) {
-        if let Some(socket) = socket.filter(|_| events != 0) {
-            *place = Some(items.len());
-            items.push(Item { watched: Watched::Socket(socket), events, revents: 0 });
-        }
-    }
-    poller::poll(&mut items, None)?;
-    Ok(places.map(|place| place.map_or(0, |place: usize| items[place].revents)))
 }

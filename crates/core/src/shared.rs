@@ -31,6 +31,7 @@ use tautline_io::fd::AsRawFd;
 use tautline_io::poll::{self, PollFd};
 use tautline_io::thread;
 use tautline_io::wake::WakeFd;
+use tautline_proto::SocketType;
 
 #[cfg(test)]
 mod tests;
@@ -49,6 +50,7 @@ pub struct SharedSocket {
     /// The holder of the lock sleeps, or is about to.
     alone: AtomicBool,
     inbox: Arc<SocketInbox>,
+    socket_type: SocketType,
     /// The process that made it.
     process: u32,
     /// A forked child has closed its copy.
@@ -92,6 +94,7 @@ impl SharedSocket {
     pub fn new(socket: Socket) -> Result<Arc<SharedSocket>, Error> {
         Ok(Arc::new(SharedSocket {
             inbox: socket.inbox().clone(),
+            socket_type: socket.socket_type(),
             state: Mutex::new(State {
                 socket: Some(socket),
                 readers: 0,
@@ -108,6 +111,11 @@ impl SharedSocket {
             left: AtomicBool::new(false),
             door: OnceLock::new(),
         }))
+    }
+
+    /// Returns the type of the socket.
+    pub fn socket_type(&self) -> SocketType {
+        self.socket_type
     }
 
     /// Sends a message part that is copied from `body`; see [`Socket::send`].
@@ -199,7 +207,15 @@ impl SharedSocket {
             return if self.left.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
         }
         let socket = {
-            let mut state = self.enter();
+            let mut state = match try_lock(&self.state) {
+                Ok(state) => state,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    // The call inside may be a proxy, which does not make room for others.
+                    self.inbox.push(News::Closed);
+                    self.enter()
+                }
+            };
             let socket = state.socket.take().ok_or(Error::NotSocket)?;
             self.wake_all(&state);
             socket

@@ -21,6 +21,7 @@ mod tapped;
 mod task;
 mod topics;
 
+pub use sharing::Closer;
 pub use shown::show_route;
 pub use task::{Patience, Rest};
 pub use topics::authorize_topics;
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use crate::conn::SocketInbox;
 use crate::conn::reader::ReadSet;
-use crate::context::Context;
+use crate::context::{Context, check_own};
 use crate::driver::{Site, Ticket};
 use crate::error::Error;
 use crate::message::Message;
@@ -94,7 +95,9 @@ pub struct Socket {
     endpoints: Vec<Entry>,
     last_endpoint: Arc<str>,
     tap: Arc<Tap>,
-    terminated: bool,
+    /// What every call fails with. Set when the context is terminated or another thread closes the
+    /// socket.
+    over: Option<Error>,
     /// How often peers we connect to were lost and found again.
     reconnects: u64,
     /// What is shown of it outside, if it is observed.
@@ -411,6 +414,7 @@ impl Socket {
 
     /// Waits until something has changed, and takes note of the news.
     pub(crate) fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
+        check_own(&self.context)?;
         let mut waiting = Waiting { socket: self, wanted, refused: wanted.write };
         let waited = wait::wait(&mut [&mut waiting], &mut [], deadline);
         if self.inbox.pending() {
@@ -424,6 +428,7 @@ impl Socket {
     /// Takes note of news, and reads what the network has if nothing can be received yet and `read`
     /// is asked for, if `pull`. Returns what can be done now.
     pub(crate) fn refresh(&mut self, wanted: Wanted, pull: bool) -> Result<Wanted, Error> {
+        check_own(&self.context)?;
         if self.inbox.pending() {
             self.process_news()?;
         }

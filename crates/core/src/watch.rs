@@ -53,7 +53,7 @@ static PLACE: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 /// program may be changing the environment later.
 pub(crate) fn is_asked_for() -> bool {
     static ASKED: OnceLock<bool> = OnceLock::new();
-    *ASKED.get_or_init(|| std::env::var_os("TAUT_OBSERVE").is_some_and(|value| value == "1"))
+    *ASKED.get_or_init(|| tautline_io::env::var_os("TAUT_OBSERVE").is_some_and(|value| value == "1"))
 }
 
 /// What is shown of the process.
@@ -199,7 +199,7 @@ impl Watch {
         let thread = std::thread::Builder::new().name("ZMQbg/watch".into()).spawn(move || {
             // Without signals: to write beyond RLIMIT_FSIZE is an error then, and no SIGXFSZ.
             let _own = thread::OwnThread::new();
-            let output = match Output::create(&identity) {
+            let output = match Output::create(&identity, tautline_io::env::is_trusted()) {
                 Ok(output) => output,
                 Err(error) => {
                     let _ = begun.send(Err(error));

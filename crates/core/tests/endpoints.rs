@@ -130,6 +130,30 @@ fn what_was_unbound_is_bound_again_at_once() {
             assert_eq!(bound.unbind(&endpoint), Ok(()), "{given}");
             assert_eq!(bound.bind(given), Ok(()), "{given}");
         }
+        std::fs::remove_file(&file).unwrap();
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_an_ipc_path_stays_for_the_next_server() {
+    test("ipc file", |context| {
+        let file = std::env::temp_dir().join(format!("tautline-stays-{}", std::process::id()));
+        let endpoint = format!("ipc://{}", file.display());
+        for unbinds in [true, false] {
+            let (mut old, _) = bound(context, SocketType::Pull, &endpoint);
+            let (mut new, _) = bound(context, SocketType::Pull, &endpoint);
+            if unbinds {
+                old.unbind(&endpoint).unwrap();
+            }
+            old.close();
+            let mut client = context.socket(SocketType::Push).unwrap();
+            client.connect(&endpoint).unwrap();
+            client.send(b"to the new server", Flags::NONE).unwrap();
+            assert_eq!(recv(&mut new), b"to the new server");
+            new.close();
+            std::fs::remove_file(&file).unwrap();
+        }
     });
 }
 
@@ -284,6 +308,8 @@ fn a_body_of_the_applications_is_freed_when_it_is_sent() {
         while alive.load(SeqCst) > 0 {
             std::thread::yield_now();
         }
+        pull.close();
+        let _ = std::fs::remove_file(&file);
     });
 }
 

@@ -560,6 +560,37 @@ fn events_of_a_monitor_are_no_messages_of_the_program() {
 }
 
 #[test]
+fn no_tap_shows_what_a_zap_handler_is_asked() {
+    observed("zap", |context| {
+        let begin = || tap(&Request { most: 200, ..Request::default() });
+        let mut before = begin();
+        let mut handler = context.socket(SocketType::Rep).unwrap();
+        named(&mut handler, "handler");
+        handler.bind("inproc://zeromq.zap.01").unwrap();
+        let mut asks = context.socket(SocketType::Req).unwrap();
+        asks.connect("inproc://zeromq.zap.01").unwrap();
+        let mut after = begin();
+        let of_it = tap(&Request { socket: Some(number("handler")), ..Request::default() });
+        asks.send(b"password", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut handler), b"password");
+        let (mut pull, endpoint) = bound(context, SocketType::Pull, "inproc://beside-zap");
+        let mut push = connected(context, SocketType::Push, &endpoint);
+        push.send(b"beside", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut pull), b"beside");
+        for tool in [&mut before, &mut after] {
+            loop {
+                let copy = copy(tool);
+                assert_ne!(copy.parts[0].bytes, b"password");
+                if copy.parts[0].bytes == b"beside" {
+                    break;
+                }
+            }
+        }
+        drop(of_it);
+    });
+}
+
+#[test]
 fn both_ends_of_a_monitor_are_told_apart_from_the_programs_sockets() {
     observed("marked", |context| {
         let mut early = context.socket(SocketType::Pair).unwrap();

@@ -9,7 +9,8 @@
 //!   clock     cheap ticks                                       time    nanoseconds
 //!   barrier   asymmetric store-load fence                       thread  names, placement, signals
 //!   errno     the C error number                                random  bytes from the kernel
-//!   interfaces   network interfaces by name
+//!   interfaces   network interfaces by name          fork    how often the process was forked
+//!   env       variables, unless the caller has fewer rights
 //! ```
 //!
 //! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking.
@@ -22,8 +23,10 @@
 
 pub mod barrier;
 pub mod clock;
+pub mod env;
 pub mod errno;
 pub mod fd;
+pub mod fork;
 #[cfg_attr(windows, path = "interfaces/windows.rs")]
 pub mod interfaces;
 pub mod net;

@@ -18,7 +18,7 @@ const IO_THREADS: c_int = 1;
 
 /// What a context's slot holds.
 #[derive(Default)]
-struct ContextBody(Mutex<Occupant>);
+pub(crate) struct ContextBody(Mutex<Occupant>);
 
 /// The context while its handle is good, and how many were here before it.
 #[derive(Default)]
@@ -42,15 +42,22 @@ impl Body for ContextBody {
     }
 }
 
-type ContextSlot = Slot<ContextBody>;
+pub(crate) type ContextSlot = Slot<ContextBody>;
 
-/// A reference to the context behind a handle. Fault if it is none.
+/// A reference to the context behind a handle. Fault if it is none, Interrupted if a forked child
+/// has inherited it.
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
 unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
     // SAFETY: the caller's word.
-    let slot = unsafe { ContextSlot::at(handle) }.ok_or(Error::Fault)?;
+    let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
+        // SAFETY: the caller's word.
+        return Err(match unsafe { ContextSlot::inherited(handle) } {
+            Some(_) => Error::Interrupted,
+            None => Error::Fault,
+        });
+    };
     slot.body().lock().context.clone().ok_or(Error::Fault)
 }
 
@@ -89,7 +96,13 @@ pub extern "C" fn zmq_ctx_new() -> *mut c_void {
 pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller gives null or a handle.
-        let Some(slot) = (unsafe { ContextSlot::at(handle) }) else { return fail(Error::Fault) };
+        let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
+            // SAFETY: the caller gives null or a handle.
+            return match unsafe { ContextSlot::inherited(handle) } {
+                Some(slot) if slot.retire_inherited() => 0,
+                _ => fail(Error::Fault),
+            };
+        };
         let (context, generation) = {
             let occupant = slot.body().lock();
             (occupant.context.clone(), occupant.generation)
@@ -117,8 +130,15 @@ pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
 /// context remains to be ended. -1 with EFAULT if there is no context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a handle.
-    guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.shutdown())))
+    guard(-1, || {
+        // SAFETY: the caller gives null or a handle.
+        match unsafe { context(handle) } {
+            Ok(context) => status(context.shutdown()),
+            // The sockets that a forked child has inherited are shut for it.
+            Err(Error::Interrupted) => 0,
+            Err(error) => fail(error),
+        }
+    })
 }
 
 /// Sets an option of the context. -1 with EFAULT if there is none, with EINVAL if option or value

@@ -5,14 +5,20 @@
 //! between threads only with a full fence (zmq_socket(3)); so entering costs a load and a store of
 //! the slot's `busy` byte and no locked instruction. The byte limits the damage of programs that
 //! break the rule: a thread that finds it set waits until the other caller is out. It cannot see
-//! two callers that enter within the same nanoseconds.
+//! two callers that enter within the same nanoseconds; an atomic exchange could, and costs 4 ns.
+//!
+//! A close is different. It ends the call of another thread, however long that would block, and
+//! never misses a call that enters at the same time: `open` and `busy` are a store and a load on
+//! each side, with a barrier between.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 use std::time::Duration;
 
-use tautline_core::{Error, SharedSocket, Socket};
+use tautline_core::{Closer, Error, SharedSocket, Socket, SocketType};
+use tautline_io::barrier;
 
 use crate::shared;
 use crate::slot::{Body, Slot, Spare};
@@ -21,25 +27,44 @@ use crate::slot::{Body, Slot, Spare};
 pub(crate) type SocketSlot = Slot<SocketBody>;
 
 /// What a socket's slot holds. In C order, so that `busy` lies beside the slot's tag.
-#[derive(Default)]
 #[repr(C)]
 pub(crate) struct SocketBody {
     /// A caller is inside.
     // Relaxed: caller: a socket passes between threads with a full fence.
     busy: AtomicBool,
+    /// The socket is there, and no thread is closing it.
+    // Relaxed: caller, and fence: `Entry::new` and `close`.
+    open: AtomicBool,
     /// Written by the caller inside: where [`crate::poll`] keeps this entry.
     // Relaxed: caller; to others it is a number, which they check.
     mark: AtomicU32,
     /// The process in which the socket was made or last waited for.
     // Relaxed: caller: it differs only after a fork.
     process: AtomicU32,
-    /// There while the handle is good. Accessed only by the caller inside.
-    socket: UnsafeCell<Option<Socket>>,
+    /// Ends the call of another thread. There while the handle is good. Taken by the thread that
+    /// closes.
+    closer: UnsafeCell<Option<Closer>>,
+    /// Initialised while `open` is set, and until the thread that closes takes it out. Accessed
+    /// only by the caller inside.
+    socket: UnsafeCell<MaybeUninit<Socket>>,
+}
+
+impl Default for SocketBody {
+    fn default() -> Self {
+        SocketBody {
+            busy: AtomicBool::new(false),
+            open: AtomicBool::new(false),
+            mark: AtomicU32::new(0),
+            process: AtomicU32::new(0),
+            closer: UnsafeCell::default(),
+            socket: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
 }
 
 // SAFETY: the socket, which is Send, is reached only through an `Entry`, and callers of one socket
-// take turns: by the contract of zmq_socket, and as far as `busy` can enforce it. All else is
-// atomic.
+// take turns: by the contract of zmq_socket, and as far as `busy` can enforce it. The closer is
+// reached by the one thread that retires the slot. All else is atomic.
 unsafe impl Sync for SocketBody {}
 
 impl Body for SocketBody {
@@ -51,14 +76,64 @@ impl Body for SocketBody {
     }
 }
 
+impl SocketBody {
+    /// In a forked child: the type of the parent's socket.
+    pub(crate) fn socket_type(&self) -> Option<SocketType> {
+        // SAFETY: a socket that is open is initialised, and its type never changes. No other thread
+        // is there, and none of the parent's is closing it.
+        self.open
+            .load(Ordering::Relaxed)
+            .then(|| unsafe { (*self.socket.get()).assume_init_ref() }.socket_type())
+    }
+}
+
 /// Gives a new socket to C.
 pub(crate) fn open(socket: Socket) -> *mut c_void {
     let slot = SocketSlot::claim();
     let body = slot.body();
     body.process.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the slot was claimed, so it is not in use, and its handle is not out.
-    unsafe { *body.socket.get() = Some(socket) };
+    unsafe {
+        *body.closer.get() = Some(Closer::of(&socket));
+        (*body.socket.get()).write(socket);
+    }
+    body.open.store(true, Ordering::Relaxed);
     slot.publish()
+}
+
+/// Ends the handle and closes the socket. A call of another thread in it fails with NotSocket; this
+/// waits until that thread has left, which a call that blocks does at once. NotSocket if the handle
+/// is none.
+///
+/// # Safety
+/// As for [`Entry::new`].
+pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
+    // SAFETY: the caller's word.
+    let Some(slot) = (unsafe { SocketSlot::at(handle) }) else {
+        // SAFETY: the caller's word.
+        return unsafe { shared::close(handle) };
+    };
+    // One of several threads that close wins.
+    if !slot.retire() {
+        return Err(Error::NotSocket);
+    }
+    let body = slot.body();
+    body.open.store(false, Ordering::Relaxed);
+    // Store `open`, then load `busy`: pairs with the fence in `Entry::new`.
+    barrier::heavy();
+    // SAFETY: this thread has retired the slot, and nothing else takes the closer out.
+    let closer = unsafe { &mut *body.closer.get() }.take();
+    if body.busy.load(Ordering::Acquire) {
+        if let Some(closer) = closer {
+            closer.end_calls();
+        }
+        wait_until_left(body);
+    }
+    // SAFETY: it was open until now. No caller is inside, and none that enters finds it open.
+    let socket = unsafe { (*body.socket.get()).assume_init_read() };
+    slot.recycle();
+    socket.close();
+    Ok(())
 }
 
 /// A caller's stay in a socket; ends when dropped.
@@ -88,27 +163,21 @@ impl Entry {
             wait_for_turn(slot)?;
         }
         slot.body().busy.store(true, Ordering::Relaxed);
+        // Store `busy`, then load `open` in `socket`: pairs with the barrier in `close`.
+        compiler_fence(Ordering::SeqCst);
         Ok(Entry { slot })
     }
 
-    /// The socket. NotSocket if another thread closed it meanwhile.
+    /// The socket. NotSocket if another thread closes it.
     #[inline(always)]
     pub(crate) fn socket(&mut self) -> Result<&mut Socket, Error> {
-        // SAFETY: this caller is inside, alone; see the unsafe impl of Sync above.
-        unsafe { &mut *self.slot.body().socket.get() }.as_mut().ok_or(Error::NotSocket)
-    }
-
-    /// Ends the handle and gives the socket out of it.
-    pub(crate) fn close(self) -> Result<Socket, Error> {
-        let slot = self.slot;
-        if !slot.retire() {
+        let body = self.slot.body();
+        if !body.open.load(Ordering::Relaxed) {
             return Err(Error::NotSocket);
         }
-        // SAFETY: as in `socket`.
-        let socket = unsafe { &mut *slot.body().socket.get() }.take();
-        drop(self);
-        slot.recycle();
-        socket.ok_or(Error::NotSocket)
+        // SAFETY: it is open, and stays initialised while this caller is inside. This caller is
+        // inside alone; see the unsafe impl of Sync above.
+        Ok(unsafe { (*body.socket.get()).assume_init_mut() })
     }
 
     /// Whether this is the handle of a socket of one thread.
@@ -199,20 +268,29 @@ pub(crate) unsafe fn transfer_shared<T>(
     many(&*unsafe { shared::at(handle) }?)
 }
 
-/// Waits until the caller inside is out. A forked child does not wait for a thread that only its
-/// parent has.
+/// Waits until the caller inside is out. NotSocket if another thread closes the socket.
 #[cold]
 fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
-    let body = slot.body();
+    wait_while_busy(slot.body(), || slot.in_use());
+    if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }
+}
+
+/// Closing thread: waits until the caller inside is out.
+#[cold]
+fn wait_until_left(body: &SocketBody) {
+    wait_while_busy(body, || true);
+}
+
+/// Waits until the caller inside is out, as long as `goes_on` says so. A forked child does not wait
+/// for a thread that only its parent has.
+fn wait_while_busy(body: &SocketBody, goes_on: impl Fn() -> bool) {
     let process = std::process::id();
     if body.process.swap(process, Ordering::Relaxed) != process {
-        return Ok(());
+        body.busy.store(false, Ordering::Relaxed);
+        return;
     }
     let mut tries = 0_u32;
-    while body.busy.load(Ordering::Acquire) {
-        if !slot.in_use() {
-            return Err(Error::NotSocket);
-        }
+    while body.busy.load(Ordering::Acquire) && goes_on() {
         tries = tries.saturating_add(1);
         if tries < 1000 {
             std::thread::yield_now()
@@ -220,8 +298,6 @@ fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
             tautline_io::thread::sleep(Duration::from_millis(1))
         }
     }
-    // The thread that was inside may have left by closing.
-    if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }
 }
 
 #[cfg(test)]
@@ -230,7 +306,7 @@ mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
     use super::*;
-    use tautline_core::{Context, SocketType};
+    use tautline_core::{Context, Flags, SocketType};
 
     /// A closed handle must not become another test's socket while it is looked at.
     fn alone() -> MutexGuard<'static, ()> {
@@ -254,6 +330,11 @@ mod tests {
             unsafe { Entry::new(self.0) }
         }
 
+        fn close(self) -> Result<(), Error> {
+            // SAFETY: the handle of a slot.
+            unsafe { close(self.0) }
+        }
+
         fn slot(self) -> &'static SocketSlot {
             // SAFETY: the handle of a slot.
             unsafe { SocketSlot::at(self.0) }.unwrap()
@@ -267,7 +348,7 @@ mod tests {
         let handle = Handle::new(&context);
         assert!(handle.enter().unwrap().socket().is_ok());
         assert!(handle.enter().unwrap().is_of(handle.0));
-        handle.enter().unwrap().close().unwrap().close();
+        handle.close().unwrap();
         assert_eq!(handle.enter().err(), Some(Error::NotSocket));
         // SAFETY: null is allowed.
         assert_eq!(unsafe { Entry::new(null_mut()) }.err(), Some(Error::NotSocket));
@@ -287,7 +368,7 @@ mod tests {
         assert_eq!(seen(handle), Some(7));
         drop(entry);
         assert_eq!((seen(handle), seen(Handle(null_mut()))), (None, None));
-        handle.enter().unwrap().close().unwrap().close();
+        handle.close().unwrap();
         context.terminate().unwrap();
     }
 
@@ -311,12 +392,12 @@ mod tests {
         drop(first);
         assert!(came.recv().unwrap());
         second.join().unwrap();
-        handle.enter().unwrap().close().unwrap().close();
+        handle.close().unwrap();
         context.terminate().unwrap();
     }
 
     #[test]
-    fn a_call_that_waits_hears_of_the_close() {
+    fn a_close_refuses_the_callers_that_wait() {
         let _alone = alone();
         let context = Context::new();
         let handle = Handle::new(&context);
@@ -325,8 +406,59 @@ mod tests {
             let handle = handle;
             handle.enter().err()
         });
-        first.close().unwrap().close();
+        let closing = std::thread::spawn(move || {
+            let handle = handle;
+            handle.close()
+        });
         assert_eq!(second.join().unwrap(), Some(Error::NotSocket));
+        drop(first);
+        assert_eq!(closing.join().unwrap(), Ok(()));
+        context.terminate().unwrap();
+    }
+
+    #[test]
+    fn a_close_ends_the_call_of_another_thread() {
+        let _alone = alone();
+        let context = Context::new();
+        let handle = Handle::new(&context);
+        let (inside, is_inside) = mpsc::channel();
+        let blocked = std::thread::spawn(move || {
+            let handle = handle;
+            let mut entry = handle.enter().unwrap();
+            inside.send(()).unwrap();
+            let received = entry.socket().and_then(|socket| socket.recv(&mut [], Flags::NONE));
+            (received, entry.socket().err())
+        });
+        is_inside.recv().unwrap();
+        assert_eq!(handle.close(), Ok(()));
+        assert_eq!(blocked.join().unwrap(), (Err(Error::NotSocket), Some(Error::NotSocket)));
+        assert_eq!(handle.close(), Err(Error::NotSocket));
+        context.terminate().unwrap();
+    }
+
+    /// Each socket is closed while another thread is about to enter it.
+    #[test]
+    fn a_close_never_misses_a_call_that_enters() {
+        let _alone = alone();
+        let context = Context::new();
+        for _ in 0..200 {
+            let handle = Handle::new(&context);
+            let (started, has_started) = mpsc::channel();
+            let caller = std::thread::spawn(move || {
+                let handle = handle;
+                started.send(()).unwrap();
+                loop {
+                    let received =
+                        handle.enter().and_then(|mut entry| entry.socket()?.recv(&mut [], Flags::DONTWAIT));
+                    if received != Err(Error::Again) {
+                        return received;
+                    }
+                }
+            });
+            has_started.recv().unwrap();
+            assert_eq!(handle.close(), Ok(()));
+            assert_eq!(caller.join().unwrap(), Err(Error::NotSocket));
+        }
         context.terminate().unwrap();
     }
 
@@ -340,7 +472,7 @@ mod tests {
         handle.slot().body().process.store(u32::MAX, Ordering::Relaxed);
         drop(handle.enter().unwrap());
         std::mem::forget(of_the_parent);
-        handle.enter().unwrap().close().unwrap().close();
+        handle.close().unwrap();
         context.terminate().unwrap();
     }
 }

@@ -10,7 +10,7 @@
 //!   poll, proxy, monitor                     what else waits on sockets and watches them
 //!   poller    zmq_poller_*                   peer      zmq_join, zmq_connect_peer and their like
 //!   slot      memory of handles              entry     one caller at a time into a socket
-//!   shared    sockets of many threads
+//!   shared    sockets of many threads        inherited   handles in a forked child
 //!   error     zmq_errno, zmq_strerror        version, has   what this library is and can
 //!   handle    opaque pointers given to C     guard          no panic crosses the ABI
 //!   timers    zmq_timers_*                   stopwatch, thread, atomic_counter   portability helpers
@@ -30,6 +30,7 @@ mod error;
 mod guard;
 mod handle;
 mod has;
+mod inherited;
 mod monitor;
 mod msg;
 mod peer;

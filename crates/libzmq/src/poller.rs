@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tautline_core::poller::{POLLERR, POLLIN, POLLOUT, POLLPRI};
 use tautline_core::{Error, SharedSocket};
 use tautline_io::fd::{AsRawFd, NONE, RawFd};
+use tautline_io::fork;
 use tautline_io::wake::{AnyWake, WakeFd};
 use tautline_io::{errno, poll as system};
 
@@ -36,6 +37,8 @@ pub struct PollerEvent {
 struct Poller {
     tag: Tag,
     set: Mutex<Set>,
+    /// The process that made it, as [`fork::generation`] tells.
+    generation: u32,
 }
 
 // SAFETY: repr(C), the tag first, and no other object has this number.
@@ -76,6 +79,21 @@ struct Set {
 const EVENTS: c_short = POLLIN | POLLOUT | POLLERR | POLLPRI;
 
 impl Poller {
+    /// The poller behind a handle. Fault if it is none, Interrupted if a forked child has inherited
+    /// it: its descriptor is the parent's.
+    ///
+    /// # Safety
+    /// As for [`handle::acquire`].
+    unsafe fn at(handle: *mut c_void) -> Result<Arc<Poller>, Error> {
+        // SAFETY: the caller's word.
+        let poller = unsafe { handle::acquire::<Poller>(handle) }.ok_or(Error::Fault)?;
+        if poller.is_inherited() { Err(Error::Interrupted) } else { Ok(poller) }
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
     fn set(&self) -> MutexGuard<'_, Set> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,10 +193,7 @@ impl Drop for Set {
 unsafe fn with_set(poller: *mut c_void, call: impl FnOnce(&mut Set) -> Result<(), Error>) -> c_int {
     guard(-1, || {
         // SAFETY: the caller's word.
-        status(match unsafe { handle::acquire::<Poller>(poller) } {
-            Some(poller) => call(&mut poller.set()),
-            None => Err(Error::Fault),
-        })
+        status(unsafe { Poller::at(poller) }.and_then(|poller| call(&mut poller.set())))
     })
 }
 
@@ -208,7 +223,9 @@ fn check_events(events: c_short) -> Result<(), Error> {
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_poller_new() -> *mut c_void {
     guard(null_mut(), || {
-        handle::into_raw(Poller { tag: Tag::of::<Poller>(), set: Mutex::new(Set::default()) })
+        fork::watch();
+        let set = Mutex::new(Set::default());
+        handle::into_raw(Poller { tag: Tag::of::<Poller>(), set, generation: fork::generation() })
     })
 }
 
@@ -219,8 +236,10 @@ pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
         // SAFETY: the caller gives null, or a valid place with null or the handle of an object in
         // it.
         let released = unsafe { poller.as_mut().and_then(|place| handle::release::<Poller>(*place)) };
-        if released.is_none() {
-            return fail(Error::Fault);
+        let Some(released) = released else { return fail(Error::Fault) };
+        if released.is_inherited() {
+            // To end it would take its sockets' locks, and tell the parent's I/O thread.
+            std::mem::forget(released);
         }
         // SAFETY: not null, since a handle was found there.
         unsafe { *poller = null_mut() };
@@ -233,9 +252,9 @@ pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
 pub unsafe extern "C" fn zmq_poller_size(poller: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller gives null or a handle.
-        match unsafe { handle::acquire::<Poller>(poller) } {
-            Some(poller) => c_int::try_from(poller.set().registered.len()).unwrap_or(c_int::MAX),
-            None => fail(Error::Fault),
+        match unsafe { Poller::at(poller) } {
+            Ok(poller) => c_int::try_from(poller.set().registered.len()).unwrap_or(c_int::MAX),
+            Err(error) => fail(error),
         }
     })
 }
@@ -408,7 +427,7 @@ unsafe fn wait(
     timeout: c_long,
 ) -> Result<usize, Error> {
     // SAFETY: the caller's word.
-    let poller = unsafe { handle::acquire::<Poller>(poller) }.ok_or(Error::Fault)?;
+    let poller = unsafe { Poller::at(poller) }?;
     if events.is_null() {
         return Err(Error::Fault);
     }

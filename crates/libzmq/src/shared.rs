@@ -6,9 +6,13 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use tautline_core::{Error, SharedSocket, Socket};
+use tautline_core::{Error, SharedSocket, Socket, SocketType};
 
+use crate::inherited;
 use crate::slot::{Body, Slot, Spare};
+
+/// A slot with such a socket in it.
+pub(crate) type SharedSlot = Slot<SharedBody>;
 
 /// What such a socket's slot holds.
 #[derive(Debug, Default)]
@@ -40,23 +44,32 @@ impl SharedBody {
         }
         None
     }
+
+    /// In a forked child: the type of the parent's socket.
+    pub(crate) fn socket_type(&self) -> Option<SocketType> {
+        self.place_if_free()?.as_ref().map(|socket| socket.socket_type())
+    }
 }
 
 /// Gives a new socket to C.
 pub(crate) fn open(socket: Socket) -> Result<*mut c_void, Error> {
     let shared = SharedSocket::new(socket)?;
-    let slot = Slot::<SharedBody>::claim();
+    let slot = SharedSlot::claim();
     *slot.body().place() = Some(shared);
     Ok(slot.publish())
 }
 
-/// The socket behind a handle. NotSocket if it is none of this kind.
+/// The socket behind a handle. NotSocket if it is none of this kind, Interrupted if a forked child
+/// has inherited it.
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error> {
     // SAFETY: the caller's word.
-    let slot = unsafe { Slot::<SharedBody>::at(handle) }.ok_or(Error::NotSocket)?;
+    let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {
+        // SAFETY: the caller's word.
+        return Err(unsafe { inherited::socket_fault(handle) });
+    };
     slot.body().place().clone().ok_or(Error::NotSocket)
 }
 
@@ -66,7 +79,10 @@ pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error>
 /// As for [`at`].
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     // SAFETY: the caller's word.
-    let slot = unsafe { Slot::<SharedBody>::at(handle) }.ok_or(Error::NotSocket)?;
+    let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {
+        // SAFETY: the caller's word.
+        return unsafe { inherited::close(handle) };
+    };
     if !slot.retire() {
         return Err(Error::NotSocket);
     }

@@ -6,9 +6,10 @@ use std::ptr::null_mut;
 use tautline_core::{Error, SharedSocket, Socket, SocketType};
 
 use crate::context;
-use crate::entry::{self, Entry};
+use crate::entry;
 use crate::error::{fail, status};
 use crate::guard::guard;
+use crate::inherited;
 use crate::shared;
 
 /// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL
@@ -33,16 +34,13 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
 }
 
 /// Closes a socket; what it has not sent yet is sent behind the scenes for as long as ZMQ_LINGER
-/// says. -1 with ENOTSOCK if it is none, or closed already.
+/// says. A call of another thread on it ends with ENOTSOCK. -1 with ENOTSOCK if it is none, or
+/// closed already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
     guard(-1, || {
         // SAFETY: the caller gives null or a handle.
-        match unsafe { Entry::new(socket) } {
-            Ok(entry) => status(entry.close().map(Socket::close)),
-            // SAFETY: the caller gives null or a handle.
-            Err(_) => status(unsafe { shared::close(socket) }),
-        }
+        status(unsafe { entry::close(socket) })
     })
 }
 
@@ -64,6 +62,14 @@ pub unsafe extern "C" fn zmq_setsockopt(
                         socket.set_option(option, std::slice::from_raw_parts(value.cast(), size))
                     }
                     _ => Err(Error::Invalid),
+                })
+                .or_else(|error| match error {
+                    Error::Interrupted
+                        if option == inherited::LINGER && inherited::socket_type(socket).is_some() =>
+                    {
+                        Ok(())
+                    }
+                    error => Err(error),
                 })
             },
         )
@@ -96,6 +102,14 @@ pub unsafe extern "C" fn zmq_getsockopt(
                     }
                     *size = len;
                     Ok(())
+                })
+                .or_else(|error| match inherited::socket_type(socket) {
+                    Some(socket_type) if error == Error::Interrupted && option == inherited::TYPE => {
+                        let place = value.cast::<c_int>().as_mut().filter(|_| !size.is_null() && *size == 4);
+                        *place.ok_or(Error::Invalid)? = socket_type.code().into();
+                        Ok(())
+                    }
+                    _ => Err(error),
                 })
             },
         )

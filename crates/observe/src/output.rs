@@ -43,12 +43,13 @@ pub struct Output {
 
 impl Output {
     /// Makes the file, and the folder if it is not there. Files of processes that have ended are
-    /// removed.
+    /// removed. `environment`: the folder may be in XDG_RUNTIME_DIR, which a program with more
+    /// rights than its caller must not use.
     ///
     /// # Errors
     /// The system's; `PermissionDenied` if the folder belongs to another user or is open to others.
-    pub fn create(process: &Identity) -> io::Result<Self> {
-        Self::create_in(&place::own_folder(process.uid)?, process)
+    pub fn create(process: &Identity, environment: bool) -> io::Result<Self> {
+        Self::create_in(&place::own_folder(process.uid, environment)?, process)
     }
 
     /// As [`Output::create`], in a folder that is there.

@@ -52,7 +52,7 @@ pub fn processes_in(folder: &Path) -> Vec<Found> {
 /// The folders that may have files of counters of this user, and that are closed to others.
 pub fn folders() -> Vec<PathBuf> {
     let Ok(user) = own_user() else { return Vec::new() };
-    let mut folders: Vec<PathBuf> = candidates(user)
+    let mut folders: Vec<PathBuf> = candidates(user, true)
         .into_iter()
         .map(|(_, folder)| folder)
         .filter(|folder| is_own(folder, user))
@@ -62,8 +62,8 @@ pub fn folders() -> Vec<PathBuf> {
 }
 
 /// The folder to write to, which is made if it is not there.
-pub(crate) fn own_folder(user: u32) -> io::Result<PathBuf> {
-    for (parent, folder) in candidates(user) {
+pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
+    for (parent, folder) in candidates(user, environment) {
         if !parent.is_dir() {
             continue;
         }
@@ -79,8 +79,9 @@ pub(crate) fn own_folder(user: u32) -> io::Result<PathBuf> {
 }
 
 /// Where the folder may be, the best place first, each with the folder that must be there.
-fn candidates(user: u32) -> Vec<(PathBuf, PathBuf)> {
-    let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|run| run.is_absolute());
+fn candidates(user: u32, environment: bool) -> Vec<(PathBuf, PathBuf)> {
+    let run = if environment { std::env::var_os("XDG_RUNTIME_DIR") } else { None };
+    let run = run.map(PathBuf::from).filter(|run| run.is_absolute());
     let run = run.into_iter().chain([PathBuf::from(format!("/run/user/{user}"))]);
     let mut all: Vec<_> = run.map(|run| (run.clone(), run.join("tautline"))).collect();
     all.push(("/tmp".into(), format!("/tmp/tautline-{user}").into()));

@@ -35,6 +35,8 @@
 //!   There is nothing to flush. A program that has many messages at hand may use
 //!   [`Socket::send_batch`] and [`Socket::recv_batch`].
 //! * [`Context::terminate_within`]: an end with a deadline.
+//! * A forked child makes a context of its own. It may drop sockets of its parent and must not use
+//!   them otherwise; a call that would wait fails there.
 //!
 //! New to ZeroMQ? [The guide](guide) takes an hour. From another ZeroMQ for Rust [the way is
 //! short](migration).

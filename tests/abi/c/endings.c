@@ -1,6 +1,6 @@
 /*
  * What ends at both ends at once: a body is freed exactly once whichever end had it, statistics of pipes can be asked for
- * while they go, and one peer of many can be let go by its routing id.
+ * while they go, and one peer of many can be let go by its routing id. A close ends the call of another thread.
  */
 #define _POSIX_C_SOURCE 200809L
 #define ZMQ_BUILD_DRAFT_API
@@ -218,10 +218,81 @@ static void one_peer_is_let_go(int type, int peer_type, const char *at)
     CHECK(zmq_close(bound) == 0 && zmq_ctx_term(context) == 0);
 }
 
+enum call { RECEIVE, SEND, POLL, PROXY_FRONT, PROXY_BACK, CALLS };
+
+/* A call that blocks, and what it ended with. */
+struct blocked {
+    void *socket, *other;
+    enum call call;
+    int result, error;
+    pthread_barrier_t *together;
+};
+
+static void *block(void *argument)
+{
+    struct blocked *blocked = argument;
+    zmq_pollitem_t item;
+    char byte = 0;
+    memset(&item, 0, sizeof item);
+    item.socket = blocked->socket;
+    item.events = ZMQ_POLLIN;
+    pthread_barrier_wait(blocked->together);
+    switch (blocked->call) {
+    case RECEIVE:
+        blocked->result = zmq_recv(blocked->socket, &byte, 1, 0);
+        break;
+    case SEND:
+        do
+            blocked->result = zmq_send(blocked->socket, &byte, 1, 0);
+        while (blocked->result == 1);
+        break;
+    case POLL:
+        blocked->result = zmq_poll(&item, 1, -1);
+        break;
+    case PROXY_FRONT:
+        blocked->result = zmq_proxy(blocked->socket, blocked->other, NULL);
+        break;
+    default:
+        blocked->result = zmq_proxy(blocked->other, blocked->socket, NULL);
+    }
+    blocked->error = zmq_errno();
+    return NULL;
+}
+
+/* The close may come before the call, as it begins, or while it blocks. */
+static void closed_beside_a_call(enum call call, const char *at)
+{
+    void *context = zmq_ctx_new();
+    pthread_barrier_t together;
+    struct blocked blocked;
+    pthread_t thread;
+    int round;
+    for (round = 0; round < ROUNDS; round++) {
+        memset(&blocked, 0, sizeof blocked);
+        blocked.socket = zmq_socket(context, ZMQ_PAIR);
+        blocked.other = zmq_socket(context, ZMQ_PAIR);
+        blocked.call = call;
+        blocked.together = &together;
+        set_int_option(blocked.socket, ZMQ_LINGER, 0);
+        CHECK(zmq_bind(blocked.socket, at) == 0);
+        CHECK(pthread_barrier_init(&together, NULL, 2) == 0);
+        CHECK(pthread_create(&thread, NULL, block, &blocked) == 0);
+        pthread_barrier_wait(&together);
+        if (round % 2)
+            zmq_poll(NULL, 0, round); /* the thread most likely blocks by then */
+        CHECK(zmq_close(blocked.socket) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(blocked.result == -1 && blocked.error == ENOTSOCK);
+        CHECK(zmq_close(blocked.other) == 0);
+        CHECK(pthread_barrier_destroy(&together) == 0);
+    }
+    CHECK(zmq_ctx_term(context) == 0);
+}
+
 void endings(void)
 {
     static const char *const transports[] = {"inproc://endings", "ipc://*", "tcp://127.0.0.1:*"};
-    int i, round;
+    int i, round, call;
     for (i = 0; i < 3; i++) {
         if (strncmp(transports[i], "ipc", 3) == 0 && !zmq_has("ipc"))
             continue;
@@ -230,5 +301,8 @@ void endings(void)
         statistics_meanwhile(transports[i]);
         one_peer_is_let_go(ZMQ_SERVER, ZMQ_CLIENT, transports[i]);
         one_peer_is_let_go(ZMQ_PEER, ZMQ_PEER, transports[i]);
+        /* libzmq ends the call only when the context ends. */
+        for (call = RECEIVE; strict && call < CALLS; call++)
+            closed_beside_a_call((enum call) call, transports[i]);
     }
 }

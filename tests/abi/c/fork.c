@@ -1,8 +1,10 @@
 /*
  * A forked child closes its copies of the parent's sockets, ends its copy of the context and works with a context of
  * its own, all without effect on the parent: whose traffic goes on, in order, at the moment of the fork and after it.
+ * Every other call on the copies fails with EINTR.
  */
 #define _POSIX_C_SOURCE 200809L
+#define ZMQ_BUILD_DRAFT_API
 #include <pthread.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -13,7 +15,7 @@
 enum { CHILDREN = 4, MESSAGES = 2000 };
 
 struct parent {
-    void *context, *push, *pull, *own;
+    void *context, *push, *pull, *own, *client, *poller;
     char endpoint[256];
     /* Written by the sender before it goes on; the main thread forks between. */
     int sent_all;
@@ -30,10 +32,54 @@ static void *send_all(void *arg)
     return NULL;
 }
 
+#define INTERRUPTED(call, failure) (errno = 0, (call) == (failure) && errno == EINTR)
+
+/* Whether every call on the parent's socket fails with EINTR, but for what is asked before a close. */
+static int socket_is_inherited(void *socket, int type)
+{
+    char byte = 0;
+    int value = 0;
+    size_t size = sizeof value;
+    zmq_pollitem_t item;
+    zmq_msg_t message;
+    memset(&item, 0, sizeof item);
+    item.socket = socket;
+    item.events = ZMQ_POLLIN;
+    zmq_msg_init(&message);
+    return INTERRUPTED(zmq_send(socket, &byte, 1, 0), -1) && INTERRUPTED(zmq_send(socket, &byte, 1, ZMQ_DONTWAIT), -1) &&
+           INTERRUPTED(zmq_send_const(socket, &byte, 1, 0), -1) && INTERRUPTED(zmq_recv(socket, &byte, 1, 0), -1) &&
+           INTERRUPTED(zmq_msg_send(&message, socket, 0), -1) && INTERRUPTED(zmq_msg_recv(&message, socket, 0), -1) &&
+           INTERRUPTED(zmq_poll(&item, 1, -1), -1) && INTERRUPTED(zmq_bind(socket, "inproc://child"), -1) &&
+           INTERRUPTED(zmq_connect(socket, "inproc://child"), -1) && INTERRUPTED(zmq_unbind(socket, "inproc://child"), -1) &&
+           INTERRUPTED(zmq_disconnect(socket, "inproc://child"), -1) && INTERRUPTED(zmq_proxy(socket, socket, NULL), -1) &&
+           INTERRUPTED(zmq_socket_monitor(socket, "inproc://child", ZMQ_EVENT_ALL), -1) &&
+           INTERRUPTED(zmq_setsockopt(socket, ZMQ_SNDHWM, &value, sizeof value), -1) &&
+           INTERRUPTED(zmq_getsockopt(socket, ZMQ_EVENTS, &value, &size), -1) &&
+           zmq_setsockopt(socket, ZMQ_LINGER, &value, sizeof value) == 0 &&
+           zmq_getsockopt(socket, ZMQ_TYPE, &value, &size) == 0 && value == type && size == sizeof value;
+}
+
+static int poller_is_inherited(void *poller)
+{
+    zmq_poller_event_t event;
+    return INTERRUPTED(zmq_poller_size(poller), -1) && INTERRUPTED(zmq_poller_wait(poller, &event, -1), -1) &&
+           INTERRUPTED(zmq_poller_add_fd(poller, 0, NULL, ZMQ_POLLIN), -1) && zmq_poller_destroy(&poller) == 0;
+}
+
 /* In the child: 0 if all went well, else the number of the step. No thread but this one exists here. */
 static int child(struct parent *parent)
 {
     void *context, *push;
+    if (!socket_is_inherited(parent->own, ZMQ_PULL) || !socket_is_inherited(parent->push, ZMQ_PUSH) ||
+        !socket_is_inherited(parent->client, ZMQ_CLIENT))
+        return 8;
+    if (!poller_is_inherited(parent->poller))
+        return 9;
+    if (!INTERRUPTED(zmq_socket(parent->context, ZMQ_PAIR), NULL) || !INTERRUPTED(zmq_ctx_get(parent->context, ZMQ_IO_THREADS), -1) ||
+        !INTERRUPTED(zmq_ctx_set(parent->context, ZMQ_IO_THREADS, 1), -1) || zmq_ctx_shutdown(parent->context) != 0)
+        return 10;
+    if (zmq_close(parent->client) != 0)
+        return 11;
     if (zmq_close(parent->own) != 0)
         return 1;
     if (zmq_close(parent->pull) != 0)
@@ -43,6 +89,9 @@ static int child(struct parent *parent)
         return 3;
     if (zmq_ctx_term(parent->context) != 0)
         return 4;
+    errno = 0;
+    if (zmq_close(parent->own) != -1 || errno != ENOTSOCK || zmq_ctx_term(parent->context) != -1 || errno != EFAULT)
+        return 12;
     context = zmq_ctx_new();
     push = context ? zmq_socket(context, ZMQ_PUSH) : NULL;
     if (push == NULL)
@@ -65,6 +114,9 @@ void forks(void)
     parent.pull = zmq_socket(parent.context, ZMQ_PULL);
     parent.own = zmq_socket(parent.context, ZMQ_PULL);
     parent.push = zmq_socket(parent.context, ZMQ_PUSH);
+    parent.client = zmq_socket(parent.context, ZMQ_CLIENT);
+    parent.poller = zmq_poller_new();
+    CHECK(zmq_poller_add(parent.poller, parent.client, NULL, ZMQ_POLLIN) == 0);
     CHECK(zmq_bind(parent.own, "tcp://127.0.0.1:*") == 0);
     CHECK(zmq_getsockopt(parent.own, ZMQ_LAST_ENDPOINT, parent.endpoint, &len) == 0);
     CHECK(zmq_bind(parent.pull, "tcp://127.0.0.1:*") == 0);
@@ -87,6 +139,7 @@ void forks(void)
     }
     CHECK(in_order);
     CHECK(pthread_join(sender, NULL) == 0 && parent.sent_all);
+    CHECK(zmq_poller_destroy(&parent.poller) == 0 && zmq_close(parent.client) == 0);
     CHECK(zmq_close(parent.push) == 0 && zmq_close(parent.pull) == 0 && zmq_close(parent.own) == 0);
     CHECK(zmq_ctx_term(parent.context) == 0);
 }

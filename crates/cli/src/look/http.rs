@@ -3,19 +3,27 @@
 //!
 //! One thread serves all clients. What an answer is made of is looked for on another one, and each
 //! stream of events has one of its own. A client can make the server hold a head, an answer and a
-//! few events, for as long as it goes on reading.
+//! few events, for as long as it goes on reading. Requests that are not whole yet take no place of
+//! others: if there are too many, the oldest one ends.
+//!
+//! A server at an address of this machine answers only requests for such an address. So a page of a
+//! stranger whose host name leads here (DNS rebinding) gets nothing.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,7 +31,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::spawn_blocking;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::failure::{Failure, Result};
@@ -32,8 +40,10 @@ use crate::failure::{Failure, Result};
 const HEAD: usize = 16 * 1024;
 /// How long a client may take for its request, and for each piece of the answer.
 const TIME: Duration = Duration::from_secs(10);
-/// As many clients are answered at once. As many more are told so; others are not accepted.
+/// As many clients are answered at once. Others are told so.
 const CLIENTS: usize = 16;
+/// As many clients may be sending their request.
+const WAITING: usize = 128;
 /// As many events wait for a client.
 const EVENTS: usize = 16;
 /// What is waited after no client could be accepted, as the process has no descriptors left.
@@ -166,8 +176,12 @@ impl Server {
 
     /// Answers each path until the process is ended.
     pub fn serve(self, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Result<()> {
-        let answer = Arc::new(answer);
-        let (served, refused) = (Arc::new(Semaphore::new(CLIENTS)), Arc::new(Semaphore::new(CLIENTS)));
+        let hall = Arc::new(Hall {
+            answer,
+            places: Arc::new(Semaphore::new(CLIENTS)),
+            is_local: self.at.ip().is_loopback(),
+        });
+        let mut waiting: VecDeque<(AbortHandle, Arc<AtomicBool>)> = VecDeque::new();
         let outcome: io::Result<()> = self.runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
             loop {
@@ -175,36 +189,51 @@ impl Server {
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 };
-                let (place, is_served) = match served.clone().try_acquire_owned() {
-                    Ok(place) => (place, true),
-                    // Further ones wait in the system.
-                    Err(_) => match refused.clone().acquire_owned().await {
-                        Ok(place) => (place, false),
-                        Err(_) => continue,
-                    },
-                };
-                let answer = answer.clone();
-                tokio::spawn(async move {
-                    talk(client, is_served.then_some(answer)).await;
-                    drop(place);
-                });
+                waiting.retain(|(client, has_asked)| !client.is_finished() && !has_asked.load(Relaxed));
+                if waiting.len() == WAITING
+                    && let Some((oldest, _)) = waiting.pop_front()
+                {
+                    oldest.abort();
+                }
+                let has_asked = Arc::new(AtomicBool::new(false));
+                let client = tokio::spawn(talk(client, hall.clone(), has_asked.clone()));
+                waiting.push_back((client.abort_handle(), has_asked));
             }
         });
         outcome.map_err(|error| Failure::failed(format!("the server: {error}")))
     }
 }
 
-/// One request and its answer. Without `answer` there are too many clients.
-async fn talk<S, A>(client: S, answer: Option<Arc<A>>)
+/// What all clients share.
+struct Hall<A> {
+    answer: A,
+    /// A client has one from its request to the end of its answer.
+    places: Arc<Semaphore>,
+    /// The server has an address that only this machine reaches.
+    is_local: bool,
+}
+
+/// One request and its answer. Notes in `has_asked` that the request has come.
+async fn talk<S, A>(client: S, hall: Arc<Hall<A>>, has_asked: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
     A: Fn(&str) -> Answer + Send + Sync + 'static,
 {
     let mut client = TimeoutStream::new(client);
     client.set_write_timeout(Some(TIME));
+    let places = hall.places.clone();
+    let kept = OnceLock::new();
     let service = service_fn(|request: Request<Incoming>| {
-        let answer = answer.clone();
-        async move { Ok::<_, Infallible>(find(request, answer).await.respond()) }
+        has_asked.store(true, Relaxed);
+        let held = places.clone().try_acquire_owned().ok();
+        let is_served = held.is_some();
+        // There is one request, so the place is kept until the answer has gone.
+        let _ = kept.set(held);
+        let hall = hall.clone();
+        async move {
+            let answer = if is_served { find(request, hall).await } else { Answer::too_many() };
+            Ok::<_, Infallible>(answer.respond())
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -219,17 +248,31 @@ where
     let _ = connection.await;
 }
 
-async fn find<A>(request: Request<Incoming>, answer: Option<Arc<A>>) -> Answer
+async fn find<A>(request: Request<Incoming>, hall: Arc<Hall<A>>) -> Answer
 where
     A: Fn(&str) -> Answer + Send + Sync + 'static,
 {
-    let Some(answer) = answer else { return Answer::too_many() };
+    let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+    if hall.is_local && !host.is_none_or(is_local_host) {
+        return Answer::failed(StatusCode::MISDIRECTED_REQUEST);
+    }
     if request.method() != Method::GET {
         return Answer::failed(StatusCode::METHOD_NOT_ALLOWED);
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let found = spawn_blocking(move || answer(&path)).await;
+    let found = spawn_blocking(move || (hall.answer)(&path)).await;
     found.unwrap_or_else(|_| Answer::failed(StatusCode::INTERNAL_SERVER_ERROR))
+}
+
+/// Whether the value of a Host header is an address, or `localhost`: no name that a stranger can
+/// lead here.
+fn is_local_host(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    address.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
 }
 
 #[cfg(test)]
@@ -246,10 +289,14 @@ mod tests {
         });
     }
 
+    fn hall<A>(answer: A, places: usize) -> Arc<Hall<A>> {
+        Arc::new(Hall { answer, places: Arc::new(Semaphore::new(places)), is_local: true })
+    }
+
     /// A client, and how the server talks to it; `room` bytes fit between them.
     fn client(room: usize, answer: fn(&str) -> Answer) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (client, server) = duplex(room);
-        (client, tokio::spawn(talk(server, Some(Arc::new(answer)))))
+        (client, tokio::spawn(talk(server, hall(answer, CLIENTS), Arc::default())))
     }
 
     async fn rest(client: &mut DuplexStream) -> String {
@@ -322,11 +369,53 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_leads_here_has_no_answer() {
+        test("rebound", || async {
+            for (host, status) in [
+                ("127.0.0.1:9464", "200"),
+                ("[::1]:9464", "200"),
+                ("localhost", "200"),
+                ("evil.example:9464", "421"),
+                ("127.0.0.1.evil.example", "421"),
+                ("", "421"),
+            ] {
+                let (mut client, talk) = client(4096, |path| Answer::new("text/plain", path.to_owned()));
+                client.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
+                talk.await.unwrap();
+                assert!(rest(&mut client).await.starts_with(&format!("HTTP/1.1 {status} ")), "{host}");
+            }
+        });
+    }
+
+    #[test]
+    fn requests_that_are_not_whole_keep_no_others_out() {
+        tautline_testkit::with_watchdog(Duration::from_secs(120), "not_whole", || {
+            use std::io::{Read, Write};
+            let server = Server::bind("0").unwrap();
+            let at = server.at;
+            std::thread::spawn(move || server.serve(|_| Answer::new("text/plain", "here".to_owned())));
+            let half: Vec<_> = (0..2 * WAITING)
+                .map(|_| {
+                    let mut client = std::net::TcpStream::connect(at).unwrap();
+                    client.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+                    client
+                })
+                .collect();
+            let mut client = std::net::TcpStream::connect(at).unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+            let mut text = String::new();
+            client.read_to_string(&mut text).unwrap();
+            assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("here"), "{text}");
+            drop(half);
+        });
+    }
+
+    #[test]
     fn too_many_are_told_so() {
         test("too_many", || async {
             let (mut client, server) = duplex(4096);
             client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-            talk(server, None::<Arc<fn(&str) -> Answer>>).await;
+            talk(server, hall(|_: &str| Answer::nothing(), 0), Arc::default()).await;
             assert!(rest(&mut client).await.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
         });
     }
@@ -348,7 +437,7 @@ mod tests {
                     Err(error)
                 })
             };
-            let talk = tokio::spawn(talk(server, Some(Arc::new(answer))));
+            let talk = tokio::spawn(talk(server, hall(answer, CLIENTS), Arc::default()));
             client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
             let mut begun = [0; 2000];
             client.read_exact(&mut begun).await.unwrap();

@@ -420,7 +420,7 @@ fn metrics_are_printed_and_answered() {
         let at = server.notice("listening at http://");
         let at = at.trim_start_matches("listening at http://").trim_end_matches("/metrics").to_owned();
         let ask = |request: &str| ask(&at, request);
-        let answer = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(
             head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0")

@@ -102,6 +102,8 @@ pub(crate) enum News {
     Tapped,
     /// The context was terminated.
     Terminated,
+    /// Another thread closes the socket.
+    Closed,
 }
 
 impl News {

@@ -1,28 +1,49 @@
 //! Telling the user of the program, on standard error.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::Duration;
+use tautline_io::fd::RawFd;
+use tautline_io::poll::{self, PollFd};
 use tautline_io::thread::OwnThread;
+
+/// The descriptor of standard error.
+const STDERR: RawFd = 2;
 
 /// How long the caller waits for it: a program that is about to end should have told.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Writes a line, and waits a little until it is written: for a call that is about to fail.
+/// The line before could not be written, as nothing reads standard error.
+// Relaxed: number: an old value costs a wait.
+static STUCK: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line, and waits a little until it is written: for a call that is about to fail. Does
+/// not wait if the line before could not be written.
 pub(crate) fn say(text: &str) {
-    // It is left alone if nothing reads what it writes.
-    let _ = say_later(text).recv_timeout(PATIENCE);
+    let was_stuck = STUCK.load(Relaxed);
+    let written = say_later(text);
+    if !was_stuck && written.recv_timeout(PATIENCE).is_err() {
+        STUCK.store(true, Relaxed);
+    }
 }
 
 /// Writes a line. A thread of its own does, which no signal can reach: neither SIGPIPE of a pipe
-/// that nothing reads any more, nor SIGXFSZ. What cannot be written is lost.
+/// that nothing reads any more, nor SIGXFSZ. What cannot be written within [`PATIENCE`] is lost.
 pub(crate) fn say_later(text: &str) -> mpsc::Receiver<()> {
     let line = format!("tautline: {text}\n");
     let (done, is_done) = mpsc::channel();
     let _ = std::thread::Builder::new().name("ZMQbg/say".into()).spawn(move || {
         let _own = OwnThread::new();
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        let _ = done.send(());
+        // A pipe with room takes a short line whole, so the write does not block.
+        let mut stderr = [PollFd::new(STDERR, PollFd::OUT)];
+        let patience = if STUCK.load(Relaxed) { Duration::ZERO } else { PATIENCE };
+        let has_room = !matches!(poll::poll(&mut stderr, Some(patience)), Ok(0));
+        if has_room {
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            let _ = done.send(());
+        }
+        STUCK.store(!has_room, Relaxed);
     });
     is_done
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::context::Context;
+use crate::socket::Closer;
 use tautline_proto::SocketType;
 use tautline_testkit::with_watchdog;
 
@@ -267,5 +268,79 @@ fn a_control_that_need_not_answer_does_not() {
         send(&mut control, &[b"TERMINATE"]);
         assert_eq!(proxy.join().unwrap(), Ok(()));
         assert_eq!(control.recv(&mut [], Flags::DONTWAIT), Err(Error::Again));
+    });
+}
+
+#[test]
+fn a_closed_socket_ends_the_proxy_at_once() {
+    with_watchdog(LIMIT, "proxy and closes", || {
+        let context = Context::new();
+        let types = [SocketType::Pull, SocketType::Push, SocketType::Push, SocketType::Pair];
+        for closed in 0..types.len() {
+            for pause in [false, true] {
+                let [mut front, mut back, mut capture, mut control] =
+                    types.map(|socket_type| socket(&context, socket_type, 1));
+                control.bind(&format!("inproc://control-{closed}-{pause}")).unwrap();
+                let closer = Closer::of([&front, &back, &capture, &control][closed]);
+                let mut commander =
+                    connected(&context, SocketType::Pair, &format!("control-{closed}-{pause}"));
+                if pause {
+                    send(&mut commander, &[b"PAUSE"]);
+                    send(&mut commander, &[b"STATISTICS"]);
+                }
+                let proxy = thread::spawn(move || {
+                    run(&mut front, Some(&mut back), Some(&mut capture), Some(&mut control))
+                });
+                if pause {
+                    // The answer shows that the proxy has paused.
+                    assert_eq!(receive(&mut commander).len(), 8);
+                }
+                closer.end_calls();
+                assert_eq!(proxy.join().unwrap(), Err(Error::NotSocket), "{closed} {pause}");
+            }
+        }
+        context.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_proxy_that_waits_for_its_capture_socket_notices_a_close() {
+    with_watchdog(LIMIT, "proxy and full capture", || {
+        let context = Context::new();
+        let mut front = socket(&context, SocketType::Pull, 1);
+        front.bind("inproc://front").unwrap();
+        let mut source = socket(&context, SocketType::Push, 1);
+        source.connect("inproc://front").unwrap();
+        let closer = Closer::of(&front);
+        // Without a peer it takes nothing.
+        let capture = socket(&context, SocketType::Push, 1);
+        let back = bound(&context, SocketType::Push, "back");
+        let sink = connected(&context, SocketType::Pull, "back");
+        let proxy = start(front, Some(back), Some(capture), None);
+        // There is room for two messages, so the third one is sent after the proxy took the first.
+        for _ in 0..3 {
+            send(&mut source, &[b"x"]);
+        }
+        closer.end_calls();
+        assert_eq!(proxy.join().unwrap(), Err(Error::NotSocket));
+        drop((source, sink));
+        context.terminate().unwrap();
+    });
+}
+
+#[test]
+fn a_full_capture_socket_ends_the_proxy_after_its_timeout() {
+    const SNDTIMEO: i32 = 28;
+    with_watchdog(LIMIT, "proxy and capture with a timeout", || {
+        let context = Context::new();
+        let mut capture = socket(&context, SocketType::Push, 1);
+        capture.set_option(SNDTIMEO, &1_i32.to_ne_bytes()).unwrap();
+        let front = bound(&context, SocketType::Pair, "front");
+        let mut source = connected(&context, SocketType::Pair, "front");
+        let proxy = start(front, None, Some(capture), None);
+        send(&mut source, &[b"x"]);
+        assert_eq!(proxy.join().unwrap(), Err(Error::Again));
+        drop(source);
+        context.terminate().unwrap();
     });
 }

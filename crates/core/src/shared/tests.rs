@@ -279,3 +279,24 @@ fn room_that_others_use_up_is_asked_for_again() {
         scatter.unwatch(&watcher);
     });
 }
+
+#[test]
+fn a_close_ends_a_call_that_keeps_the_socket_to_itself() {
+    with_watchdog(LIMIT, "close beside a proxy", || {
+        let context = Context::new();
+        let socket = shared(&context, SocketType::Gather);
+        let (inside, is_inside) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            let proxy = scope.spawn(|| {
+                socket.with(|socket| {
+                    inside.send(()).unwrap();
+                    crate::proxy::run(socket, None, None, None)
+                })
+            });
+            is_inside.recv().unwrap();
+            socket.close().unwrap();
+            assert_eq!(proxy.join().unwrap(), Err(Error::NotSocket));
+        });
+        context.terminate().unwrap();
+    });
+}

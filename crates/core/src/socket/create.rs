@@ -58,7 +58,7 @@ impl Context {
             endpoints: Vec::new(),
             last_endpoint: Arc::default(),
             tap,
-            terminated: false,
+            over: None,
             reconnects: 0,
             watch,
             tapped: None,

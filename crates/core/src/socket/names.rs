@@ -22,6 +22,11 @@ pub(super) struct Offered {
 impl Drop for Offered {
     fn drop(&mut self) {
         self.registration.withdraw();
+        // The file of a path stays when its socket is closed. This one has a name of its own, which
+        // no other socket takes over.
+        if let Some(path) = self.registration.ipc().strip_prefix("ipc://") {
+            let _ = std::fs::remove_file(path);
+        }
         self.directory.unregistered(self.registration.id());
     }
 }

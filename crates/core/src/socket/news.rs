@@ -9,7 +9,8 @@ use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
 
 impl Socket {
-    /// Takes note of all news. `Error::Terminated` once the context is.
+    /// Takes note of all news. Fails with `Error::Terminated` after the end of the context, and
+    /// with `Error::NotSocket` if another thread closes the socket.
     #[cold]
     pub(super) fn process_news(&mut self) -> Result<(), Error> {
         for item in self.inbox.drain() {
@@ -17,12 +18,10 @@ impl Socket {
             self.close_refused();
         }
         self.detach_ended();
-        if self.terminated {
-            // The inbox stays pending, so that every call comes by here.
-            self.inbox.push(News::Terminated);
-            return Err(Error::Terminated);
-        }
-        Ok(())
+        let Some(error) = self.over else { return Ok(()) };
+        // The inbox stays pending, so that every call comes by here.
+        self.inbox.push(News::Knock);
+        Err(error)
     }
 
     /// Takes note of what the owner itself has read.
@@ -96,7 +95,8 @@ impl Socket {
                     self.detach_if_read(id);
                 }
             }
-            News::Terminated => self.terminated = true,
+            News::Terminated => self.over = self.over.or(Some(Error::Terminated)),
+            News::Closed => self.over = Some(Error::NotSocket),
         }
     }
 

@@ -74,7 +74,11 @@ impl Socket {
     /// News are not looked at, and ZMQ_LINGER can be set to the end: a program that closes down
     /// must be able to let go of what is queued.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
-        if self.terminated && code != LINGER { Err(Error::Terminated) } else { Ok(()) }
+        match self.over {
+            Some(Error::Terminated) if code == LINGER => Ok(()),
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
     fn option_set(&mut self, code: i32) {
@@ -94,7 +98,7 @@ impl Socket {
     /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is
     /// too small; [`Error::Terminated`]; [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
     pub fn option(&mut self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
-        if self.terminated || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
+        if self.over.is_some() || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
             self.check_alive()?;
         }
         let number = match code {

@@ -4,11 +4,33 @@
 use std::time::Instant;
 
 use super::{Socket, Wanted};
-use crate::conn::SocketInbox;
+use crate::conn::{News, SocketInbox};
 use crate::error::Error;
 use crate::pattern;
 use crate::pipe::{Part, Received, Target};
 use crate::sync::Arc;
+
+/// Ends the calls on a socket from another thread than its owner's.
+pub struct Closer(Arc<SocketInbox>);
+
+impl Closer {
+    /// Returns the closer of `socket`.
+    pub fn of(socket: &Socket) -> Closer {
+        Closer(socket.inbox.clone())
+    }
+
+    /// Makes the owner's call, if one is under way, and every later one fail with
+    /// [`Error::NotSocket`]. Wakes a call that blocks.
+    pub fn end_calls(&self) {
+        self.0.push(News::Closed);
+    }
+}
+
+impl std::fmt::Debug for Closer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Closer").finish_non_exhaustive()
+    }
+}
 
 impl Socket {
     /// Whether several threads may call a socket of this type at once (ZMQ_THREAD_SAFE).
@@ -67,8 +89,8 @@ impl Socket {
     /// what they had asked for.
     pub(crate) fn can_now(&mut self, asks: bool) -> Wanted {
         let Socket { pattern, pipes, .. } = self;
-        // After the end of the context every call has something to say.
-        if self.terminated || self.inbox.pending() {
+        // A call on a socket that is over fails at once.
+        if self.over.is_some() || self.inbox.pending() {
             return Wanted { read: true, write: true };
         }
         let (read, write) = (pattern.can_recv(pipes), pattern.can_send_refused(pipes));

@@ -47,7 +47,8 @@ const MOST_VAIN: u32 = 4 * VAIN_FROM;
 pub(crate) fn patience_us() -> u64 {
     static MICROS: OnceLock<u64> = OnceLock::new();
     *MICROS.get_or_init(|| {
-        let asked = std::env::var("TAUT_SPIN_US").ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let asked = tautline_io::env::var_os("TAUT_SPIN_US")
+            .and_then(|text| text.to_str()?.trim().parse::<u64>().ok());
         // On one core nothing can happen while we look.
         if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(WAKE / 1000).min(SLICE / 1000) }
     })

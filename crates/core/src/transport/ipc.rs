@@ -8,6 +8,7 @@ use super::{Bound, Failed, Hop, Leftover, Route};
 use crate::endpoint::{Endpoint, IpcEndpoint};
 use crate::error::Error;
 use crate::options::Options;
+use tautline_io::env;
 use tautline_io::fd::from_int;
 use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFile, Stream};
 
@@ -50,12 +51,16 @@ fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Re
     let made = directory.map(std::path::absolute).transpose()?;
     match listen_at(&Address::Unix { path: path.clone() }, options) {
         Ok(listener) => {
-            let unlink = SocketFile::at(&path).ok().map(|file| Leftover { file, directory: made });
+            let file = SocketFile::at(&path).ok();
             // All of them, also those that the umask has taken away.
             if let Some(Err(error)) = options.by_policy.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
-                unlink.iter().for_each(Leftover::remove);
+                file.iter().for_each(SocketFile::remove);
+                let _ = made.map(std::fs::remove_dir);
                 return Err(error.into());
             }
+            // As in libzmq, the file of a path that the program has chosen stays: the next server
+            // may have bound the path already.
+            let unlink = file.zip(made).map(|(file, directory)| Leftover { file, directory });
             Ok(Bound { listener, endpoint, unlink, carrying: None })
         }
         Err(error) => {
@@ -129,7 +134,7 @@ pub(super) enum Peers {
 /// By the environment as it was when the first context was made.
 pub(super) fn peers_with_memory() -> Peers {
     static PEERS: OnceLock<Peers> = OnceLock::new();
-    *PEERS.get_or_init(|| match std::env::var_os("TAUT_IPC_MEMORY") {
+    *PEERS.get_or_init(|| match env::var_os("TAUT_IPC_MEMORY") {
         Some(value) if value == "0" => Peers::Nobody,
         Some(value) if value == "all" => Peers::Everybody,
         _ => Peers::OfOurUser,

@@ -70,12 +70,12 @@ impl From<net::Failure> for Failed {
 /// Makes what carries ZMTP over one stream.
 pub(crate) type Carrying = Arc<dyn Fn() -> std::io::Result<Box<dyn Carrier>> + Send + Sync>;
 
-/// What a bound endpoint leaves in the file system.
+/// What `ipc://*` has made in the file system.
 pub(crate) struct Leftover {
     /// The socket's file.
     pub(crate) file: SocketFile,
-    /// The directory that was made for it (`ipc://*`).
-    pub(crate) directory: Option<PathBuf>,
+    /// The directory that was made for it.
+    pub(crate) directory: PathBuf,
 }
 
 impl Leftover {
@@ -83,9 +83,7 @@ impl Leftover {
     /// does a directory with anything in it.
     pub(crate) fn remove(&self) {
         self.file.remove();
-        if let Some(directory) = &self.directory {
-            let _ = std::fs::remove_dir(directory);
-        }
+        let _ = std::fs::remove_dir(&self.directory);
     }
 }
 

@@ -115,8 +115,13 @@ pub(super) fn client(
     TlsConfig::client(&options.wss_trust_pem, further, own, name, host, versions).map_err(invalid)
 }
 
-/// The certificates that the system trusts.
+/// The certificates that the system trusts. None if the caller of a program with more rights says
+/// which these are: then no server is trusted.
 pub(crate) fn of_system() -> Vec<Vec<u8>> {
+    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().any(|name| std::env::var_os(name).is_some());
+    if named && !tautline_io::env::is_trusted() {
+        return Vec::new();
+    }
     let found = rustls_native_certs::load_native_certs().certs;
     found.into_iter().map(|certificate| certificate.to_vec()).collect()
 }

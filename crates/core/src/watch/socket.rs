@@ -15,6 +15,7 @@ use tautline_observe::{
     self as observe, Endpoint, EndpointState, Event, Image, Peer, PeerState, Route, Socket, SocketState,
     event_name,
 };
+use tautline_proto::zap;
 
 /// What the ids begin with of peers that the owner has not named yet.
 const UNSEEN: u64 = 1 << 32;
@@ -74,6 +75,11 @@ struct PeerWatch {
     sight: Sight,
 }
 
+/// Whether requests of ZAP come or go there.
+fn is_zap(endpoint: &Endpoint) -> bool {
+    endpoint.name.strip_prefix("inproc://") == Some(zap::HANDLER)
+}
+
 impl SocketWatch {
     pub(super) fn new(watch: Arc<Watch>, socket: Socket, inbox: Arc<SocketInbox>) -> Self {
         let id = socket.id;
@@ -102,9 +108,12 @@ impl SocketWatch {
         taps
     }
 
-    /// Whether this tap is about it. The events of a monitor are for those that ask for them.
+    /// Whether this tap is about it. The events of a monitor are for those that ask for them; the
+    /// passwords that a ZAP handler is asked about are for no tap.
     pub(super) fn is_of(&self, tap: &Tap) -> bool {
-        tap.socket().map_or_else(|| !lock(&self.state).socket.monitor, |wanted| wanted == self.id)
+        let state = lock(&self.state);
+        !state.endpoints.iter().any(is_zap)
+            && tap.socket().map_or(!state.socket.monitor, |wanted| wanted == self.id)
     }
 
     /// Has the owner look which taps there are.
@@ -184,8 +193,12 @@ impl SocketWatch {
             (false, false) => EndpointState::Connecting,
         };
         (endpoint.given, endpoint.name) = (given.to_owned(), name.to_owned());
+        let ends_taps = is_zap(&endpoint);
         endpoints.push(endpoint);
         drop(state);
+        if ends_taps {
+            self.tell_tapped();
+        }
         let is_this = |(other, place): &(u64, String)| *other == context && place == name;
         let tells = !bound && lock(&self.watch.monitors).iter().any(is_this);
         if tells {

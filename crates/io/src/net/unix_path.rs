@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::env;
 use crate::fd::{AsRawFd, BorrowedFd};
 
 /// The file that binding a socket has made.
@@ -115,10 +116,10 @@ pub fn clear_path(path: &Path) -> io::Result<()> {
 pub fn temporary_directory() -> io::Result<PathBuf> {
     let mut template = ["TMPDIR", "TEMPDIR", "TMP"]
         .into_iter()
-        .filter_map(std::env::var_os)
+        .filter_map(env::var_os)
         .map(PathBuf::from)
         .find(|path| path.is_dir())
-        .unwrap_or_else(std::env::temp_dir);
+        .unwrap_or_else(|| if env::is_trusted() { std::env::temp_dir() } else { "/tmp".into() });
     template.push("tmpXXXXXX");
     let template = CString::new(template.into_os_string().as_bytes())?;
     let mut template = template.into_bytes_with_nul();

@@ -1,0 +1,5 @@
+//! Windows has no programs with more rights than their caller.
+
+pub(super) fn is_privileged() -> bool {
+    false
+}

@@ -1,0 +1,18 @@
+//! Handlers of fork(2) by POSIX's pthread_atfork.
+
+use crate::libc;
+
+unsafe extern "C" {
+    // As in `libc`, but the handler is a safe function.
+    fn pthread_atfork(
+        prepare: Option<extern "C" fn()>,
+        parent: Option<extern "C" fn()>,
+        child: Option<extern "C" fn()>,
+    ) -> libc::c_int;
+}
+
+pub(super) fn call_in_child(handler: extern "C" fn()) {
+    // SAFETY: the handler is a function of this library. The C library forgets it when the library
+    // is unloaded.
+    unsafe { pthread_atfork(None, None, Some(handler)) };
+}

@@ -1,0 +1,3 @@
+//! Windows has no fork.
+
+pub(super) fn call_in_child(_handler: extern "C" fn()) {}
