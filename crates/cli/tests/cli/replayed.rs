@@ -37,6 +37,34 @@ fn one_that_comes_late_gets_what_is_kept() {
 }
 
 #[test]
+fn restarted_publisher_is_reported_and_nothing_is_lost() {
+    test("restarted_publisher_is_reported_and_nothing_is_lost", || {
+        let folder = TempDir::new();
+        let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
+        let mut first = publisher(&at, &ring, "1000");
+        first.write(b"t old0\nt old1\nt old2\n");
+        let mut late = start(&["sub", &at, "--replay", &ring, "--from", "oldest"]);
+        while late.line() != "t\t2\told2" {}
+        first.signal(Signal::KILL);
+        first.end();
+        let mut second = publisher(&at, &ring, "1000");
+        (0..5).for_each(|i| second.write(format!("t new{i}\n").as_bytes()));
+        // What it has missed until it is connected again comes from the ring.
+        let mut more = 5;
+        let mut came = Vec::new();
+        while came.last().is_none_or(|last| last != "t\t4\tnew4") {
+            second.write(format!("t new{more}\n").as_bytes());
+            more += 1;
+            came.push(late.line());
+        }
+        assert_eq!(came, (0..5).map(|i| format!("t\t{i}\tnew{i}")).collect::<Vec<_>>());
+        late.signal(Signal::INT);
+        let all = late.end();
+        assert!(all.err.contains("the publisher has begun anew"), "{all:?}");
+    });
+}
+
+#[test]
 fn what_does_not_go_with_replay_is_told() {
     test("what_does_not_go_with_replay_is_told", || {
         let folder = TempDir::new();

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::encode;
 use super::ring::{Kept, Ring};
 use super::server::Server;
+use super::{EPOCH, encode};
 use crate::error::Result;
 use crate::{Builder, Context, Message, Pub, Router, kind};
 
@@ -21,6 +21,7 @@ pub struct ReliablePubBuilder {
     socket: Builder<kind::Pub>,
     kept: usize,
     kept_bytes: usize,
+    epoch: u64,
 }
 
 impl ReliablePubBuilder {
@@ -55,13 +56,12 @@ impl ReliablePubBuilder {
     /// # Errors
     /// Those of [`Builder::build`].
     pub fn build(self) -> Result<ReliablePub> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(ReliablePub {
             socket: self.socket.build()?,
             context: self.context,
             ring: Arc::new(Mutex::new(Ring::new(self.kept, self.kept_bytes))),
             next: 0,
-            epoch: u64::try_from(since.as_nanos()).unwrap_or_default(),
+            epoch: self.epoch,
             servers: Vec::new(),
         })
     }
@@ -83,9 +83,12 @@ pub struct ReliablePub {
 impl ReliablePub {
     /// A publisher with other options than the usual ones.
     pub fn builder(context: &Context) -> ReliablePubBuilder {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch = u64::try_from(since.as_nanos()).unwrap_or_default();
         ReliablePubBuilder {
             context: context.clone(),
-            socket: Pub::builder(context),
+            socket: Pub::builder(context).property(EPOCH, &shown(epoch)),
+            epoch,
             kept: KEPT,
             kept_bytes: KEPT_BYTES,
         }
@@ -121,7 +124,10 @@ impl ReliablePub {
     /// # Errors
     /// Those of [`Socket::bind`](crate::Socket::bind) and [`Socket::new`](crate::Socket::new).
     pub fn serve(&mut self, endpoint: &str) -> Result<String> {
-        let mut router = Router::builder(&self.context).router_mandatory(true).build()?;
+        let mut router = Router::builder(&self.context)
+            .property(EPOCH, &shown(self.epoch))
+            .router_mandatory(true)
+            .build()?;
         let bound = router.bind(endpoint)?;
         self.servers.push(Server::start(&self.context, router, self.ring.clone(), encode(self.epoch))?);
         Ok(bound)
@@ -159,4 +165,9 @@ impl ReliablePub {
     pub fn socket(&mut self) -> &mut Pub {
         &mut self.socket
     }
+}
+
+/// An epoch as a property.
+fn shown(epoch: u64) -> String {
+    format!("{epoch:016x}")
 }

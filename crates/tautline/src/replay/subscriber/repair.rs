@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::{END, NOTHING, decode, encode};
+use super::super::{END, Epoch, NOTHING, decode, encode, epoch_of};
 use super::Update;
 use crate::error::{Error, Result};
 use crate::{Context, Dealer, Message};
@@ -11,10 +11,10 @@ use crate::{Context, Dealer, Message};
 pub(super) enum Answer {
     /// Nothing yet.
     Nothing,
-    /// A message.
-    Update(Update),
+    /// A message, and the epoch that its connection shows.
+    Update(Update, Option<Epoch>),
     /// All was sent; with the publisher's epoch, where it tells one.
-    End(Option<Message>),
+    End(Option<Epoch>),
     /// Nothing has come for too long. What comes from now on is not of this request.
     Late,
 }
@@ -70,6 +70,12 @@ impl Repair {
         }
     }
 
+    /// Takes no more of the answer that is under way.
+    pub(super) fn give_up(&mut self) {
+        self.socket = None;
+        self.deadline = None;
+    }
+
     fn be_patient(&mut self) {
         self.deadline = Some(Instant::now() + self.patience);
     }
@@ -88,8 +94,7 @@ impl Repair {
             if wait < patience {
                 return Ok(Answer::Nothing);
             }
-            self.socket = None;
-            self.deadline = None;
+            self.give_up();
             return Ok(Answer::Late);
         }
         let message = match socket.try_recv_multipart() {
@@ -105,14 +110,15 @@ impl Repair {
             parts.insert(0, Message::default());
         }
         let Ok([topic, number, body]) = <[Message; 3]>::try_from(parts) else { return Ok(Answer::Nothing) };
+        let shown = epoch_of(&number);
         match decode(&number) {
             Some(END) => {
                 self.deadline = None;
-                Ok(Answer::End((topic.len() == 8).then_some(topic)))
+                Ok(Answer::End(topic.as_bytes().try_into().ok().or(shown)))
             }
             Some(number) if number < NOTHING => {
                 self.be_patient();
-                Ok(Answer::Update(Update { topic, number, body, replayed: true }))
+                Ok(Answer::Update(Update { topic, number, body, replayed: true }, shown))
             }
             _ => Ok(Answer::Nothing),
         }
