@@ -52,6 +52,37 @@
 //!   message that the ring has sent may be a repetition. It is a restart if the ring no longer has
 //!   the highest number that it has sent.
 //!
+//! # Security
+//!
+//! The ring has the same messages as the live socket. So its sockets take the options that were
+//! set with [`with`](ReliablePubBuilder::with): keys, passwords, certificates, the ZAP domain,
+//! addresses and timeouts of connections. Only queues and patterns have options of their own.
+//! [`with_ring`](ReliablePubBuilder::with_ring) sets more options of the ring's socket.
+//! [`serve`](ReliablePub::serve) and [`connect`](ReliableSubBuilder::connect) refuse a ring that is
+//! less protected than the live socket.
+//!
+//! ```
+//! # fn main() -> tautline::Result<()> {
+//! use tautline::curve::KeyPair;
+//! use tautline::replay::{Delivery, ReliablePub, ReliableSub, Start};
+//! use tautline::{Context, zap::AllowList};
+//!
+//! let (context, server, alice) = (Context::new(), KeyPair::generate()?, KeyPair::generate()?);
+//! context.authenticate(AllowList::new().key(alice.public, "alice"))?;
+//! let mut publisher =
+//!     ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret)).build()?;
+//! let (live, ring) = (publisher.bind("tcp://127.0.0.1:*")?, publisher.serve("tcp://127.0.0.1:*")?);
+//! publisher.send("prices/gold", "1980")?;
+//!
+//! let mut subscriber = ReliableSub::builder(&context)
+//!     .with(|socket| socket.curve_client(&server.public, &alice))
+//!     .subscribe("prices/")
+//!     .start(Start::Oldest)
+//!     .connect(&live, &ring)?;
+//! assert!(matches!(subscriber.recv()?, Delivery::Message(_)));
+//! # Ok(()) }
+//! ```
+//!
 //! # What is promised
 //!
 //! * What is delivered is in order, and nothing is delivered twice.
@@ -62,6 +93,7 @@
 //! * That the last messages before a silence are lost shows with the next message only.
 //! * One publisher for a [`ReliableSub`]: the numbers are the publisher's.
 
+mod protection;
 mod publisher;
 mod ring;
 mod server;

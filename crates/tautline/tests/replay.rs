@@ -282,6 +282,19 @@ fn low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before() {
 }
 
 #[test]
+fn messages_published_after_an_empty_ring_has_answered_are_not_missed() {
+    within("messages_published_after_an_empty_ring_has_answered_are_not_missed", || {
+        for start in [Start::Oldest, Start::LastOfEachTopic] {
+            let mut all = ByHand::new(&Context::new(), start);
+            all.answer(0, &[], b"");
+            all.publish(3);
+            all.answer(0, &[0, 1, 2], b"");
+            assert_eq!(all.numbers(4), [0, 1, 2, 3]);
+        }
+    });
+}
+
+#[test]
 fn messages_of_a_former_epoch_do_not_count_for_the_new_one() {
     within("messages_of_a_former_epoch_do_not_count_for_the_new_one", || {
         let (former, new) = (1_u64, 2_u64.to_be_bytes());
@@ -535,5 +548,92 @@ fn dropping_a_publisher_ends_its_thread_and_frees_its_endpoints() {
         }
         let (_second, _, _) = publisher(&context, 10);
         context.shutdown();
+    });
+}
+
+/// What a DEALER with these options gets from a ring.
+fn from_ring(
+    ring: &str,
+    options: impl FnOnce(tautline::Builder<tautline::kind::Dealer>) -> tautline::Builder<tautline::kind::Dealer>,
+) -> Option<Message> {
+    let elsewhere = Context::new();
+    let mut dealer = options(Dealer::builder(&elsewhere)).connect(ring).unwrap();
+    let mut events = dealer.monitor().unwrap();
+    dealer.send_multipart([&[][..], &[0; 8]]).unwrap();
+    loop {
+        if dealer.wait_readable(Duration::from_millis(1)).unwrap() {
+            return dealer.recv_multipart().unwrap().into_parts().pop();
+        }
+        while let Ok(event) = events.try_recv() {
+            if matches!(event.kind, EventKind::HandshakeFailed(_) | EventKind::Disconnected) {
+                return None;
+            }
+        }
+    }
+}
+
+#[test]
+fn ring_of_a_protected_publisher_is_as_protected() {
+    within("ring_of_a_protected_publisher_is_as_protected", || {
+        let context = Context::new();
+        let (server, alice, mallory) =
+            (KeyPair::generate().unwrap(), KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        context.authenticate(AllowList::new().key(alice.public, "alice")).unwrap();
+        let publisher = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
+        let mut publisher = publisher.build().unwrap();
+        let (live, ring) = (publisher.bind(ANY).unwrap(), publisher.serve(ANY).unwrap());
+        publisher.send("salaries", "1,000,000").unwrap();
+        assert_eq!(from_ring(&ring, |dealer| dealer), None);
+        assert_eq!(from_ring(&ring, |dealer| dealer.curve_client(&server.public, &mallory)), None);
+        let kept = from_ring(&ring, |dealer| dealer.curve_client(&server.public, &alice)).unwrap();
+        assert_eq!(kept, "1,000,000");
+        let mut late = ReliableSub::builder(&context)
+            .with(|socket| socket.curve_client(&server.public, &alice))
+            .subscribe("")
+            .start(Start::Oldest)
+            .connect(&live, &ring)
+            .unwrap();
+        assert_eq!(next(&mut late).body, "1,000,000");
+    });
+}
+
+#[test]
+fn ring_that_is_less_protected_than_the_live_socket_is_refused() {
+    within("ring_that_is_less_protected_than_the_live_socket_is_refused", || {
+        let context = Context::new();
+        let (server, alice) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let refused = |publisher: &mut ReliablePub, ring: &str| {
+            let error = publisher.serve(ring).unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+            error.to_string()
+        };
+        // Keys that only the PUB was given.
+        let mut publisher = ReliablePub::new(&context).unwrap();
+        publisher.socket().set_raw_option(47, &1_i32.to_ne_bytes()).unwrap();
+        publisher.socket().set_raw_option(49, server.secret.expose_bytes()).unwrap();
+        assert!(refused(&mut publisher, ANY).contains("less protected"));
+        // A mechanism that encrypts nothing, in place of CURVE.
+        let builder = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
+        let mut publisher = builder.with_ring(|ring| ring.plain_server()).build().unwrap();
+        assert!(refused(&mut publisher, ANY).contains("less protected"));
+        // A client to a proxy serves its own subscribers.
+        let client =
+            || ReliablePub::builder(&context).with(|socket| socket.curve_client(&server.public, &alice));
+        assert!(refused(&mut client().build().unwrap(), ANY).contains("make it a server"));
+        let mut publisher = client().with_ring(|ring| ring.curve_server(&alice.secret)).build().unwrap();
+        publisher.serve(ANY).unwrap();
+        // A domain whose peers the handler judges.
+        let mut publisher = ReliablePub::new(&context).unwrap();
+        publisher.socket().set_raw_option(55, b"shop").unwrap();
+        publisher.socket().set_raw_option(93, &1_i32.to_ne_bytes()).unwrap();
+        assert!(refused(&mut publisher, ANY).contains("less protected"));
+
+        let subscriber = ReliableSub::builder(&context)
+            .with(|socket| socket.curve_client(&server.public, &alice))
+            .with_ring(|ring| ring.plain_client("alice", "secret"));
+        let error = subscriber.connect("tcp://127.0.0.1:1", "tcp://127.0.0.1:2").unwrap_err();
+        assert!(error.to_string().contains("less protected"), "{error}");
+        let error = ReliableSub::builder(&context).connect("tls+tcp://127.0.0.1:1", "tcp://127.0.0.1:2");
+        assert!(error.unwrap_err().to_string().contains("TLS protects the live messages"));
     });
 }

@@ -5,9 +5,9 @@ mod repair;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::{Epoch, NOTHING, decode, epoch_of};
+use super::{Epoch, NOTHING, decode, epoch_of, protection};
 use crate::error::{Error, Result};
-use crate::{Builder, Context, Message, Multipart, Sub, kind};
+use crate::{Builder, Context, Dealer, Message, Multipart, Sub, kind};
 use repair::{Answer, Repair};
 
 /// How long an answer of the ring may take to come.
@@ -90,8 +90,8 @@ pub struct Statistics {
 #[must_use = "a builder makes no subscriber until `connect` is called"]
 #[derive(Debug)]
 pub struct ReliableSubBuilder {
-    context: Context,
     socket: Builder<kind::Sub>,
+    ring: Builder<kind::Dealer>,
     prefixes: Vec<Vec<u8>>,
     start: Start,
     patience: Duration,
@@ -122,18 +122,30 @@ impl ReliableSubBuilder {
     }
 
     /// Options of the SUB, for example a high-water mark that lets more wait while the ring
-    /// answers.
+    /// answers. Those about connections, such as keys, are also options of the DEALER that asks the
+    /// ring: see [Security](super#security).
     pub fn with(mut self, options: impl FnOnce(Builder<kind::Sub>) -> Builder<kind::Sub>) -> Self {
         self.socket = options(self.socket);
+        self
+    }
+
+    /// Options of the DEALER that asks the ring, besides those of [`with`](Self::with).
+    pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Dealer>) -> Builder<kind::Dealer>) -> Self {
+        self.ring = options(self.ring);
         self
     }
 
     /// The subscriber, connected to a publisher and to its ring.
     ///
     /// # Errors
-    /// Those of [`Builder::connect`](crate::Builder::connect).
+    /// Those of [`Builder::connect`](crate::Builder::connect);
+    /// [`Error::Invalid`](crate::Error::Invalid) if the connection to the ring would be less
+    /// protected than that to the publisher.
     pub fn connect(self, publisher: &str, ring: &str) -> Result<ReliableSub> {
+        let dealer = self.ring.inherit(&self.socket).linger(Duration::ZERO);
         let mut socket = self.socket.build()?;
+        let is_tls = ["tls+tcp://", "wss://"].iter().any(|scheme| publisher.starts_with(scheme));
+        protection::compare(&mut socket, is_tls, &mut dealer.make()?, ring)?;
         socket.subscribe("")?;
         socket.connect(publisher)?;
         let from = match self.start {
@@ -143,7 +155,7 @@ impl ReliableSubBuilder {
         };
         let mut subscriber = ReliableSub {
             socket,
-            repair: Repair::new(&self.context, ring, self.patience)?,
+            repair: Repair::new(dealer, ring, self.patience)?,
             prefixes: self.prefixes,
             next: matches!(self.start, Start::Number(_)).then_some(from),
             last_live: None,
@@ -210,8 +222,8 @@ impl ReliableSub {
     /// A subscriber to be.
     pub fn builder(context: &Context) -> ReliableSubBuilder {
         ReliableSubBuilder {
-            context: context.clone(),
             socket: Sub::builder(context),
+            ring: Dealer::builder(context),
             prefixes: Vec::new(),
             start: Start::default(),
             patience: PATIENCE,
@@ -452,6 +464,10 @@ impl ReliableSub {
             // Nothing shows that it is still the same publisher.
             Question::Doubt => self.restart(epoch.or(self.held_epoch())),
             Question::Messages => {
+                if self.starting == Some(0) {
+                    // An empty ring: nothing was published so far.
+                    self.next = self.next.or(Some(0));
+                }
                 self.go_on();
                 Ok(())
             }

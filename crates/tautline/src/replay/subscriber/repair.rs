@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::{END, Epoch, NOTHING, decode, encode, epoch_of};
 use super::Update;
 use crate::error::{Error, Result};
-use crate::{Context, Dealer, Message};
+use crate::{Builder, Dealer, Message, kind};
 
 /// What has come from the ring.
 pub(super) enum Answer {
@@ -22,7 +22,8 @@ pub(super) enum Answer {
 /// The way to a ring.
 #[derive(Debug)]
 pub(super) struct Repair {
-    context: Context,
+    /// What makes the socket.
+    dealer: Builder<kind::Dealer>,
     ring: String,
     patience: Duration,
     /// Made with the first request, and anew after one that was not answered.
@@ -32,21 +33,17 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    pub(super) fn new(context: &Context, ring: &str, patience: Duration) -> Result<Self> {
-        let mut repair = Repair {
-            context: context.clone(),
-            ring: ring.to_owned(),
-            patience,
-            socket: None,
-            deadline: None,
-        };
+    pub(super) fn new(dealer: Builder<kind::Dealer>, ring: &str, patience: Duration) -> Result<Self> {
+        let mut repair = Repair { dealer, ring: ring.to_owned(), patience, socket: None, deadline: None };
         // An endpoint that is none is told at once.
         repair.socket = Some(repair.connect()?);
         Ok(repair)
     }
 
     fn connect(&self) -> Result<Dealer> {
-        Dealer::builder(&self.context).linger(Duration::ZERO).connect(&self.ring)
+        let mut socket = self.dealer.make()?;
+        socket.connect(&self.ring)?;
+        Ok(socket)
     }
 
     pub(super) fn is_under_way(&self) -> bool {
