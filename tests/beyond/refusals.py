@@ -1,6 +1,7 @@
 """What one peer can and cannot do to the others, and logins that change."""
 
-import zmq
+import signal
+
 from cases import sock
 from harness import config
 
@@ -94,11 +95,39 @@ answer_within = "5s"
     assert bridge.numbers["out"]["done"] == 2
 
 
+def rotated_password_counts_without_a_restart(case):
+    """The server gets another password, and then the file. Meanwhile a changed file of the bridge stops no statistics."""
+    login = 'authorization {{ user: "bridge", password: "{}" }}\n'
+    server, client = case.nats(settings=login.format("old"), user="bridge", password="old")
+    client.make("S", ["s.>"])
+    client.end()
+    endpoint = case.endpoint()
+    secret = case.write("old\n", "password")
+    text = config(server, STORED.format(kind="ROUTER", endpoint=endpoint, more=""))
+    text = text.replace("\n\n", f'\nuser = "bridge"\npassword_file = "{secret}"\n\n', 1)
+    bridge = case.bridge(text)
+    assert ask(case, endpoint, b"a", b"1")[0] == b"stored"
+    server.settings = login.format("new")
+    server.again()
+    bridge.until(lambda: any("authorization" in line for line in bridge.said), "the refusal")
+    waiting = sock(case, "REQ", endpoint)
+    waiting.send_multipart([b"a", b"2"])
+    case.write(text + "\n# touched\n")
+    bridge.process.send_signal(signal.SIGHUP)
+    # Statistics go on while the file waits for NATS.
+    bridge.reaches("in", received=2)
+    case.write("new\n", "password")
+    assert waiting.recv_multipart()[0] == b"stored"
+    bridge.until(lambda: any("read the file again" in line for line in bridge.said), "the changed file")
+    assert bridge.end() == 0
+
+
 CASES = {
     case.__name__: case
     for case in [
         refused_message_stops_nobody,
         refused_message_of_a_push_stops_nobody,
         worker_cannot_answer_for_another,
+        rotated_password_counts_without_a_restart,
     ]
 }

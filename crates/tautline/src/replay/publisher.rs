@@ -11,6 +11,8 @@ use crate::{Builder, Context, Message, Pub, Router, kind, option};
 
 /// As many messages as vLLM keeps.
 const KEPT: usize = 10_000;
+/// Answers that wait for one peer of the ring.
+const RING_HWM: u32 = 250;
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How a [`ReliablePub`] is made.
@@ -103,7 +105,8 @@ impl ReliablePub {
             context: context.clone(),
             // The ring's socket inherits the property.
             socket: Pub::builder(context).property(EPOCH, &format!("{epoch:016x}")),
-            ring: Router::builder(context),
+            // What each peer that does not read may hold.
+            ring: Router::builder(context).send_hwm(RING_HWM),
             epoch,
             kept: KEPT,
             kept_bytes: KEPT_BYTES,
