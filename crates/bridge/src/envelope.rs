@@ -13,18 +13,23 @@ pub const USER_ID: &str = "Zmq-User-Id";
 /// The header with the sender's address.
 pub const PEER: &str = "Zmq-Peer";
 
-/// The most parts that a payload is cut into.
-const PARTS_MAX: usize = 4096;
+/// The most parts of a message, in both directions. Their lengths fit in the headers that JetStream
+/// takes, 64 KiB.
+pub const PARTS_MAX: usize = 4096;
 
-/// The payload, and the value of [`PARTS`] if it is needed.
-pub fn pack(mut parts: Vec<Message>) -> (Bytes, Option<String>) {
+/// The payload, and the value of [`PARTS`] if it is needed. `None` if there are too many parts.
+pub fn pack(mut parts: Vec<Message>) -> Option<(Bytes, Option<String>)> {
+    if parts.len() > PARTS_MAX {
+        return None;
+    }
     if parts.len() == 1 {
-        return (parts.pop().map_or_else(Bytes::new, Bytes::from), None);
+        return Some((parts.pop().map_or_else(Bytes::new, Bytes::from), None));
     }
     let lengths: Vec<String> = parts.iter().map(|part| part.len().to_string()).collect();
     let mut payload = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
     parts.iter().for_each(|part| payload.extend_from_slice(part.as_bytes()));
-    (payload.freeze(), Some(if lengths.is_empty() { "none".to_owned() } else { lengths.join(",") }))
+    let lengths = if lengths.is_empty() { "none".to_owned() } else { lengths.join(",") };
+    Some((payload.freeze(), Some(lengths)))
 }
 
 /// The parts; `None` if the header does not go with the payload.
@@ -51,10 +56,20 @@ mod tests {
     #[test]
     fn parts_come_back() {
         for parts in [&[][..], &["a"], &[""], &["a", ""], &["", ""], &["one", "two", "three"]] {
-            let (payload, lengths) = pack(parts.iter().map(|part| Message::from(*part)).collect());
+            let (payload, lengths) = pack(parts.iter().map(|part| Message::from(*part)).collect()).unwrap();
             assert_eq!(lengths.is_none(), parts.len() == 1);
             assert_eq!(unpack(payload, lengths.as_deref()).unwrap(), parts);
         }
+    }
+
+    #[test]
+    fn limit_of_parts_is_the_same_in_both_directions() {
+        let parts = |count| vec![Message::from(vec![7; 10]); count];
+        let (payload, lengths) = pack(parts(PARTS_MAX)).unwrap();
+        assert_eq!(unpack(payload, lengths.as_deref()).unwrap().len(), PARTS_MAX);
+        assert!(pack(parts(PARTS_MAX + 1)).is_none());
+        let lengths = vec!["1"; PARTS_MAX + 1].join(",");
+        assert_eq!(unpack(Bytes::from(vec![7; PARTS_MAX + 1]), Some(&lengths)), None);
     }
 
     #[test]

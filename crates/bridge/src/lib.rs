@@ -31,6 +31,7 @@ mod config;
 mod counters;
 mod envelope;
 mod fault;
+mod login;
 pub mod names;
 mod nats;
 mod route;

@@ -1,6 +1,5 @@
 //! The NATS side: one connection for all routes.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,9 +47,11 @@ impl Nats {
         let counter = Arc::new(counter);
         let addresses: Vec<ServerAddr> =
             settings.servers.iter().filter_map(|server| server.parse().ok()).collect();
+        // A file that is no login is told with its line.
+        settings.login.auth(b"").map_err(|error| Fault::new(settings.login_line, error.to_string()))?;
         let mut told = false;
         loop {
-            let options = options(settings, counter.clone()).await?;
+            let options = options(settings, counter.clone());
             let error = match options.connect(&addresses[..]).await {
                 Ok(client) => {
                     // So that this connection is not taken for a new one.
@@ -229,39 +230,28 @@ fn made_of(wanted: &Stream) -> stream::Config {
     }
 }
 
-async fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> Result<ConnectOptions, Fault> {
+fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> ConnectOptions {
     let told = Arc::new(Mutex::new(String::new()));
-    let mut options = ConnectOptions::new()
-        .name("taut bridge")
-        .connection_timeout(CONNECT)
-        .ping_interval(PING)
-        .event_callback(move |event| {
+    let mut options = match &settings.login {
+        Login::Nobody => ConnectOptions::new(),
+        login => {
+            let login = login.clone();
+            ConnectOptions::with_auth_callback(move |nonce| std::future::ready(login.auth(&nonce)))
+        }
+    };
+    options = options.name("taut bridge").connection_timeout(CONNECT).ping_interval(PING).event_callback(
+        move |event| {
             let (counter, told) = (counter.clone(), told.clone());
             async move { tell(&event, &counter, &told) }
-        });
+        },
+    );
     if let Some(ca) = &settings.tls.ca {
         options = options.add_root_certificates(ca.clone()).require_tls(true);
     }
     if let Some((certificate, key)) = &settings.tls.identity {
         options = options.add_client_certificate(certificate.clone(), key.clone()).require_tls(true);
     }
-    let line = settings.login_line;
-    Ok(match &settings.login {
-        Login::Nobody => options,
-        Login::Credentials(path) => {
-            let read = options.credentials_file(path).await;
-            read.map_err(|error| Fault::new(line, format!("{}: {error}", path.display())))?
-        }
-        Login::Nkey(path) => options.nkey(first_line(path, line)?),
-        Login::Token(path) => options.token(first_line(path, line)?),
-        Login::Password(user, path) => options.user_and_password(user.clone(), first_line(path, line)?),
-    })
-}
-
-fn first_line(path: &Path, line: usize) -> Result<String, Fault> {
-    let text = tautline_names::file::read_text(path)
-        .map_err(|error| Fault::new(line, format!("{}: {error}", path.display())))?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
+    options
 }
 
 /// Says what has happened, unless it is what was `told` last.

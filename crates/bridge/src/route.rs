@@ -26,6 +26,11 @@ use crate::zmq::Socket;
 /// to wait for several things at once; then those have their turn.
 const AT_ONCE: usize = 64;
 
+/// The most bytes of headers of a message. JetStream takes 64 KiB, the id and the name of the stream
+/// included.
+const HEADERS_MAX: usize = 48 * 1024;
+const TOO_MANY_PARTS: &str = "it has more than 4096 parts";
+
 /// What the task of a route works with.
 #[derive(Debug)]
 pub struct Course {
@@ -103,6 +108,14 @@ impl Course {
     }
 }
 
+/// What headers take in a message.
+fn header_bytes(headers: &HeaderMap) -> usize {
+    let of_name = |(name, values): (&async_nats::HeaderName, &Vec<async_nats::HeaderValue>)| {
+        values.iter().map(|value| name.to_string().len() + value.as_str().len() + 4).sum::<usize>()
+    };
+    headers.iter().map(of_name).sum()
+}
+
 /// A message for NATS.
 #[derive(Debug, Clone)]
 struct Outgoing {
@@ -127,9 +140,12 @@ impl Outgoing {
         let topic = if mapping.is_open() { message.pop_front() } else { None };
         let topic = topic.as_ref().map_or(&[][..], Message::as_bytes);
         let subject = mapping.subject(topic).ok_or("its topic has no subject here")?;
-        let (payload, parts) = envelope::pack(message.into_parts());
+        let (payload, parts) = envelope::pack(message.into_parts()).ok_or(TOO_MANY_PARTS)?;
         if let Some(parts) = parts {
             headers.insert(PARTS, parts.as_str());
+        }
+        if header_bytes(&headers) > HEADERS_MAX {
+            return Err("its headers are too long");
         }
         Ok(Outgoing { subject, headers, payload })
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +13,7 @@ use tautline::Context;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, Job, Link, Route};
+use crate::config::{Config, Job, Link, Nats as Settings, Route};
 use crate::counters::Counters;
 use crate::fault::Fault;
 use crate::nats::Nats;
@@ -151,10 +152,11 @@ impl Bridge {
         Ok(())
     }
 
-    /// Until it is asked to stop.
+    /// Until it is asked to stop. A changed file waits for NATS beside the routes, which go on.
     async fn attend(&mut self, options: &Options, mut seen: Seen, mut hangup: Signal, mut stop: Stop) {
         let mut look = tokio::time::interval(LOOK);
         let mut show = tokio::time::interval(options.stats.unwrap_or(LOOK));
+        let mut prepared: Pin<Box<dyn Future<Output = Prepared>>> = Box::pin(std::future::pending());
         loop {
             tokio::select! {
                 () = stop.asked() => break,
@@ -171,12 +173,26 @@ impl Bridge {
                         continue;
                     }
                 }
+                outcome = &mut prepared => {
+                    prepared = Box::pin(std::future::pending());
+                    let outcome = match outcome {
+                        Ok(Some((config, nats))) => self.switch(config, nats).await,
+                        Ok(None) => continue,
+                        Err(fault) => Err(fault),
+                    };
+                    match outcome {
+                        Ok(()) => notice!("read the file again: {} routes are at work", self.routes.len()),
+                        Err(fault) => {
+                            notice!("{}, {fault}: the routes stay as they are", options.config.display());
+                        }
+                    }
+                    continue;
+                }
             }
             seen = Seen::of(options);
-            match self.reload(options, &mut stop).await {
-                Ok(()) => notice!("read the file again: {} routes are at work", self.routes.len()),
-                Err(fault) => notice!("{}, {fault}: the routes stay as they are", options.config.display()),
-            }
+            // A newer file takes the place of one that still waits.
+            let (path, settings) = (options.config.clone(), self.config.nats.clone());
+            prepared = Box::pin(prepare(path, settings, self.nats.clone(), stop.clone()));
         }
         if options.stats.is_some() {
             self.show();
@@ -194,18 +210,9 @@ impl Bridge {
         let _ = std::io::stdout().lock().write_all(lines.as_bytes());
     }
 
-    /// Reads the file again. Routes that stay the same are not touched.
-    async fn reload(&mut self, options: &Options, stop: &mut Stop) -> Result<(), Fault> {
-        let config = Config::load(&options.config)?;
+    /// Goes on with another file. Routes that stay the same are not touched.
+    async fn switch(&mut self, config: Config, nats: Nats) -> Result<(), Fault> {
         let moved = !config.nats.is_like(&self.config.nats);
-        let nats = match moved {
-            true => Nats::connect(&config.nats, stop).await?,
-            false => Some(self.nats.clone()),
-        };
-        let Some(nats) = nats else { return Ok(()) };
-        if nats.prepare(&config, stop).await?.is_none() {
-            return Ok(());
-        }
         self.nats = nats;
         let stays =
             |running: &Running| !moved && config.routes.iter().any(|route| route.is_like(&running.route));
@@ -248,6 +255,22 @@ impl Bridge {
         self.nats.flush().await;
         let _ = tautline::aio::terminate(&self.context, Duration::from_secs(3)).await;
     }
+}
+
+/// A file that was read again, and NATS as it needs it. `None`: it was asked to stop before.
+type Prepared = Result<Option<(Config, Nats)>, Fault>;
+
+/// Reads the file again, and waits until NATS has what it needs.
+async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) -> Prepared {
+    let config = Config::load(&path)?;
+    let nats = match config.nats.is_like(&settings) {
+        true => nats,
+        false => match Nats::connect(&config.nats, &mut stop).await? {
+            Some(nats) => nats,
+            None => return Ok(None),
+        },
+    };
+    Ok(nats.prepare(&config, &mut stop).await?.map(|()| (config, nats)))
 }
 
 /// Whether what senders have sent lies in the socket of such a route.

@@ -129,12 +129,24 @@ impl Mapping {
     }
 }
 
-/// Whether a subject of NATS's is among those that a filter stands for: `a.b`, or `a.>`.
-pub fn matches(filter: &str, subject: &str) -> bool {
-    match filter.strip_suffix('>') {
-        Some(before) => subject.starts_with(before) && subject.len() > before.len(),
-        None => filter == subject,
+/// The filters of this bridge that a subject of NATS's is among: for `a.b` these are `a.b` and `a.>`.
+pub fn filters(subject: &str) -> impl Iterator<Item = String> {
+    let below = subject.match_indices('.').map(|(at, _)| format!("{}>", &subject[..=at]));
+    std::iter::once(subject.to_owned()).chain(below)
+}
+
+/// Whether a stream that takes the subjects of this filter takes a subject: `*` stands for a token,
+/// `>` for all that follow.
+pub fn takes(filter: &str, subject: &str) -> bool {
+    let mut tokens = subject.split('.');
+    for wanted in filter.split('.') {
+        match tokens.next() {
+            Some(_) if wanted == ">" => return true,
+            Some(token) if wanted == "*" || wanted == token => {}
+            _ => return false,
+        }
     }
+    tokens.next().is_none()
 }
 
 /// Appends a token.
@@ -187,9 +199,30 @@ pub fn header_value(text: &[u8]) -> String {
     value
 }
 
+/// The same without `:`, so that a `:` ends it.
+pub fn name_value(text: &[u8]) -> String {
+    let mut value = String::with_capacity(text.len());
+    text.iter().for_each(|byte| code(*byte, b":", &mut value));
+    value
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stream_takes_the_subjects_of_its_filter() {
+        for (filter, subject) in
+            [("s.>", "s.a"), ("s.>", "s.a.b"), ("s.*", "s.a"), ("a.*.c", "a.b.c"), ("s", "s")]
+        {
+            assert!(takes(filter, subject), "{filter} {subject}");
+        }
+        for (filter, subject) in
+            [("s.>", "s"), ("s.>", "t.a"), ("s.*", "s.a.b"), ("a.*.c", "a.b.d"), ("s", "s.a")]
+        {
+            assert!(!takes(filter, subject), "{filter} {subject}");
+        }
+    }
 
     fn open(separator: u8) -> Mapping {
         Mapping::new("p.>", b"", separator, false).unwrap()
@@ -209,7 +242,7 @@ mod tests {
                 assert!(subject.bytes().all(|byte| byte.is_ascii_graphic()), "{subject}");
                 assert!(subject.split('.').all(|token| !token.is_empty() && token != "*" && token != ">"));
                 assert_eq!(mapping.topic(&subject).as_ref(), Some(topic), "{subject}");
-                assert!(matches(&mapping.filter(), &subject));
+                assert!(filters(&subject).any(|filter| filter == mapping.filter()));
                 assert!(subjects.insert(subject), "two topics with one subject: {topic:?}");
             }
         }
@@ -246,7 +279,7 @@ mod tests {
             for topic in topics.iter().filter(|topic| topic.starts_with(prefix)) {
                 let subject = mapping.subject(topic.as_bytes()).unwrap();
                 assert!(
-                    wanted.iter().any(|filter| matches(filter, &subject)),
+                    filters(&subject).any(|filter| wanted.contains(&filter)),
                     "{prefix:?} {topic:?} {wanted:?}"
                 );
             }

@@ -1,5 +1,7 @@
 //! The ZeroMQ side of a route: one socket of the type that its file names.
 
+use std::sync::OnceLock;
+
 use tautline::monitor::{EventKind, RouteReport};
 use tautline::{Context, Error, Message, Multipart, Result, aio, kind};
 
@@ -7,7 +9,7 @@ use crate::config::{Link, SocketType};
 use crate::fault::Fault;
 
 // The numbers in `zmq.h`.
-const ROUTER_NOTIFY: i32 = 97;
+const DISCONNECT_MSG: i32 = 111;
 const SUBSCRIBE: i32 = 6;
 const RCVHWM: i32 = 24;
 const SNDHWM: i32 = 23;
@@ -16,8 +18,6 @@ const ROUTER_MANDATORY: i32 = 33;
 const XPUB_NODROP: i32 = 69;
 const LINGER: i32 = 17;
 
-/// A ROUTER tells of peers that come, and of peers that go.
-const COME_AND_GO: i32 = 3;
 /// What may still be sent to peers after the end of a route.
 const LINGER_MS: i32 = 2000;
 
@@ -36,6 +36,22 @@ pub enum Socket {
     Router(aio::Router),
     /// Asks its peers in turn; and what happens to its connections.
     Dealer(aio::Dealer, Box<aio::Monitor>),
+}
+
+/// What a ROUTER receives in place of a peer that has gone. It is secret, so that no peer can send it
+/// in the name of itself. `None` if there are no random numbers.
+fn farewell() -> Option<&'static [u8]> {
+    static WORD: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+    let word = WORD.get_or_init(|| {
+        let mut word = [0; 32];
+        getrandom::fill(&mut word).is_ok().then_some(word)
+    });
+    word.as_ref().map(|word| &word[..])
+}
+
+/// Whether a message says that its peer has gone.
+pub fn is_farewell(message: &Multipart) -> bool {
+    message.len() == 1 && farewell() == Some(message[0].as_bytes())
 }
 
 /// What a socket has to say.
@@ -178,7 +194,8 @@ fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Sock
         builder = builder.raw_option(ROUTER_MANDATORY, &int(1));
     }
     if link.notify {
-        builder = builder.raw_option(ROUTER_NOTIFY, &int(COME_AND_GO));
+        let word = farewell().ok_or(Error::WouldBlock)?;
+        builder = builder.raw_option(DISCONNECT_MSG, word);
     }
     if link.patient {
         builder = builder.raw_option(XPUB_NODROP, &int(1));

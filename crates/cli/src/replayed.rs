@@ -3,13 +3,14 @@
 
 use std::thread;
 
+use tautline::kind::Kind;
 use tautline::monitor::Monitor;
 use tautline::replay::{Delivery, ReliablePub, ReliableSub, Start};
-use tautline::{Context, Error, Message, PollItem, Pull, Push};
+use tautline::{Builder, Context, Error, Message, PollItem, Pull, Push};
+use tautline_proto::Secret;
 
 use crate::exchange::Job;
 use crate::failure::{Failure, Result};
-use crate::security::Security;
 use crate::socket::{AnySocket, Trouble};
 
 /// What `--replay` asks for.
@@ -25,12 +26,10 @@ const DELIVERIES: &str = "inproc://deliveries";
 
 /// The socket of a job.
 pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn AnySocket>> {
-    if !matches!(job.security, Security::Null) {
-        return Err(Failure::usage("--replay has no keys and passwords: the other endpoint would be open"));
-    }
     match replay {
         Replay::Keep { ring, messages } => {
-            let mut publisher = ReliablePub::builder(context).keep(*messages).build()?;
+            let publisher = ReliablePub::builder(context).keep(*messages);
+            let mut publisher = publisher.with(|socket| with_options(socket, job)).build()?;
             let bound = publisher.serve(ring).map_err(|error| Failure::endpoint(ring, error))?;
             if bound != *ring && !job.quiet {
                 notice!("replay bound to {bound}");
@@ -44,9 +43,8 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
             if publisher.bind {
                 return Err(Failure::usage("--replay connects to its publisher: --bind does not go with it"));
             }
-            let mut subscriber = ReliableSub::builder(context).start(*start).with(|socket| {
-                job.options.iter().fold(socket, |socket, (number, value)| socket.raw_option(*number, value))
-            });
+            let subscriber = ReliableSub::builder(context).start(*start);
+            let mut subscriber = subscriber.with(|socket| with_options(socket, job));
             for topic in &job.topics {
                 subscriber = subscriber.subscribe(topic);
             }
@@ -58,6 +56,23 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
             Ok(Box::new(Following { waiting: Some((subscriber, push)), pull, quiet: job.quiet }))
         }
     }
+}
+
+/// Keys, passwords and the other options of the command line. The ring's socket inherits them.
+fn with_options<K: Kind>(mut socket: Builder<K>, job: &Job) -> Builder<K> {
+    let mut options: Vec<(i32, Secret<Vec<u8>>)> = Vec::new();
+    // It only fails if the closure does.
+    let _ = job.security.options(|number, value| {
+        options.push((number, Secret::new(value.to_vec())));
+        Ok(())
+    });
+    for (number, value) in &options {
+        socket = socket.raw_option(*number, value);
+    }
+    for (number, value) in &job.options {
+        socket = socket.raw_option(*number, value);
+    }
+    socket
 }
 
 /// A publisher with a ring.

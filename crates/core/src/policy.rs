@@ -353,8 +353,7 @@ impl std::fmt::Display for Place {
 }
 
 fn read(path: &Path) -> watched::Read<Arc<Policy>> {
-    let text =
-        file::read_text(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
+    let text = file::read_text(path).map_err(|error| format!("policy {}: {error}", path.display()))?;
     let policy = Policy::parse(&text).map_err(|fault| format!("policy {}: {fault}", path.display()))?;
     Ok((Arc::new(policy), true))
 }

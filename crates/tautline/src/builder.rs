@@ -78,8 +78,13 @@ impl<K: Kind> Builder<K> {
     /// # Errors
     /// [`Error::Invalid`] if an option is out of range; those of [`Socket::new`].
     pub fn build(self) -> Result<Socket<K>> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
+        self.make()
+    }
+
+    /// A socket with these options, of any number.
+    pub(crate) fn make(&self) -> Result<Socket<K>> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
         }
         let mut socket = Socket::new(&self.context)?;
         for (number, value) in &self.options {
@@ -117,6 +122,20 @@ impl<K: Kind> Builder<K> {
     pub fn raw_option(mut self, number: i32, value: &[u8]) -> Self {
         self.options.push((number, Secret::new(value.to_vec())));
         self
+    }
+
+    /// Puts the options of `other` that are about connections before those set so far: addresses,
+    /// keys, certificates, timeouts of connections. Those of its queues and its kind stay behind.
+    pub(crate) fn inherit<J: Kind>(mut self, other: &Builder<J>) -> Self {
+        let inherited = other.options.iter().filter(|(number, _)| !option::OF_ONE_SOCKET.contains(number));
+        self.options.splice(0..0, inherited.cloned().collect::<Vec<_>>());
+        self.fault = other.fault.clone().or(self.fault);
+        self
+    }
+
+    /// True if one of the options with these numbers was set.
+    pub(crate) fn has_any(&self, numbers: &[i32]) -> bool {
+        self.options.iter().any(|(number, _)| numbers.contains(number))
     }
 
     fn int(self, number: i32, value: i32) -> Self {

@@ -38,6 +38,7 @@ pub(crate) const CURVE_PUBLICKEY: i32 = 48;
 pub(crate) const CURVE_SECRETKEY: i32 = 49;
 pub(crate) const CURVE_SERVERKEY: i32 = 50;
 pub(crate) const PROBE_ROUTER: i32 = 51;
+pub(crate) const MECHANISM: i32 = 43;
 pub(crate) const REQ_CORRELATE: i32 = 52;
 pub(crate) const REQ_RELAXED: i32 = 53;
 pub(crate) const CONFLATE: i32 = 54;
@@ -47,36 +48,70 @@ pub(crate) const TOS: i32 = 57;
 pub(crate) const HANDSHAKE_IVL: i32 = 66;
 pub(crate) const SOCKS_PROXY: i32 = 68;
 pub(crate) const XPUB_NODROP: i32 = 69;
+pub(crate) const XPUB_MANUAL: i32 = 71;
 pub(crate) const XPUB_WELCOME_MSG: i32 = 72;
+pub(crate) const INVERT_MATCHING: i32 = 74;
 pub(crate) const HEARTBEAT_IVL: i32 = 75;
 pub(crate) const HEARTBEAT_TTL: i32 = 76;
 pub(crate) const HEARTBEAT_TIMEOUT: i32 = 77;
 pub(crate) const XPUB_VERBOSER: i32 = 78;
 pub(crate) const CONNECT_TIMEOUT: i32 = 79;
 pub(crate) const TCP_MAXRT: i32 = 80;
+pub(crate) const USE_FD: i32 = 89;
 pub(crate) const BINDTODEVICE: i32 = 92;
 pub(crate) const ZAP_ENFORCE_DOMAIN: i32 = 93;
 pub(crate) const METADATA: i32 = 95;
+pub(crate) const XPUB_MANUAL_LAST_VALUE: i32 = 98;
 pub(crate) const SOCKS_USERNAME: i32 = 99;
 pub(crate) const SOCKS_PASSWORD: i32 = 100;
-#[cfg(feature = "tls")]
 pub(crate) const WSS_KEY_PEM: i32 = 103;
-#[cfg(feature = "tls")]
 pub(crate) const WSS_CERT_PEM: i32 = 104;
-#[cfg(feature = "tls")]
 pub(crate) const WSS_TRUST_PEM: i32 = 105;
 #[cfg(feature = "tls")]
 pub(crate) const WSS_HOSTNAME: i32 = 106;
 #[cfg(feature = "tls")]
 pub(crate) const WSS_TRUST_SYSTEM: i32 = 107;
+pub(crate) const ONLY_FIRST_SUBSCRIBE: i32 = 108;
 pub(crate) const HELLO_MSG: i32 = 110;
 pub(crate) const DISCONNECT_MSG: i32 = 111;
+pub(crate) const HICCUP_MSG: i32 = 114;
 /// Of our own.
 pub(crate) const MAX_SUBSCRIPTIONS: i32 = 0x5441_0010;
 
 /// Of the engine's own.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;
 pub(crate) const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
+
+/// Options that a second socket of the same program does not share: those of the queues, of the
+/// pattern, and of one endpoint.
+pub(crate) const OF_ONE_SOCKET: &[i32] = &[
+    ROUTING_ID,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    LINGER,
+    SNDHWM,
+    RCVHWM,
+    RCVTIMEO,
+    SNDTIMEO,
+    IMMEDIATE,
+    XPUB_VERBOSE,
+    CONFLATE,
+    XPUB_NODROP,
+    XPUB_MANUAL,
+    XPUB_WELCOME_MSG,
+    INVERT_MATCHING,
+    XPUB_VERBOSER,
+    USE_FD,
+    XPUB_MANUAL_LAST_VALUE,
+    ONLY_FIRST_SUBSCRIBE,
+    HELLO_MSG,
+    DISCONNECT_MSG,
+    HICCUP_MSG,
+    MAX_SUBSCRIPTIONS,
+];
+
+/// Options of TLS that say who a socket is, and whom it trusts.
+pub(crate) const CERTIFICATES: &[i32] = &[WSS_KEY_PEM, WSS_CERT_PEM, WSS_TRUST_PEM];
 
 /// Longest text of an option that can be read.
 const TEXT_MAX: usize = 1024;

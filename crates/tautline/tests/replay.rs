@@ -4,8 +4,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use tautline::curve::KeyPair;
+use tautline::monitor::EventKind;
 use tautline::replay::{Delivery, ReliablePub, ReliableSub, Start, Update};
-use tautline::{Context, Dealer, Message, Pub, Router, Sub, XPub};
+use tautline::zap::AllowList;
+use tautline::{Context, Dealer, Error, Message, Pub, Router, Sub, XPub};
 use tautline_testkit::with_watchdog;
 
 /// Long enough for a machine that is busy.
@@ -91,6 +94,81 @@ fn the_last_of_each_topic_comes_first() {
     });
 }
 
+/// Binds again where a publisher was that has ended.
+fn publisher_at(context: &Context, live: &str, ring: &str) -> ReliablePub {
+    loop {
+        let mut publisher = ReliablePub::new(context).unwrap();
+        // The system takes a moment to hand a port out again.
+        if publisher.bind(live).is_ok() && publisher.serve(ring).is_ok() {
+            return publisher;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Publishes until the subscriber has seen the restart and all messages up to that moment. They are
+/// numbered from 0, and none is missing.
+fn expect_restart(publisher: &mut ReliablePub, subscriber: &mut ReliableSub) {
+    let mut restarted = false;
+    let mut next_number = 0;
+    while !restarted || next_number < 15 {
+        publisher.send("t", "new").unwrap();
+        while let Some(delivery) = subscriber.recv_within(Duration::from_millis(5)).unwrap() {
+            match delivery {
+                Delivery::Restarted if !restarted => restarted = true,
+                Delivery::Message(update) if restarted => {
+                    assert_eq!((update.number, update.body.as_bytes()), (next_number, &b"new"[..]));
+                    next_number += 1;
+                }
+                other => panic!("{other:?}, with {next_number} messages since the restart"),
+            }
+        }
+    }
+}
+
+#[test]
+fn restart_after_a_replay_is_reported_and_loses_nothing() {
+    within("restart_after_a_replay_is_reported_and_loses_nothing", || {
+        for start in [Start::Oldest, Start::LastOfEachTopic, Start::Number(0), Start::Number(7)] {
+            let context = Context::new();
+            let (mut first, live, ring) = publisher(&context, 1000);
+            (0..10).for_each(|i| assert_eq!(first.send("t", "old").unwrap(), i));
+            let mut late = subscriber(&context, start, &live, &ring);
+            while next(&mut late).number != 9 {}
+            drop(first);
+            let mut second = publisher_at(&context, &live, &ring);
+            expect_restart(&mut second, &mut late);
+        }
+    });
+}
+
+#[test]
+fn restart_after_live_messages_is_reported_and_loses_nothing() {
+    within("restart_after_live_messages_is_reported_and_loses_nothing", || {
+        let context = Context::new();
+        let (mut first, live, ring) = publisher(&context, 1000);
+        let mut late = subscriber(&context, Start::Live, &live, &ring);
+        join(&mut first, &mut late);
+        drop(first);
+        let mut second = publisher_at(&context, &live, &ring);
+        // The subscriber first sees the very number that it expects.
+        for number in 0..late.statistics().live {
+            assert_eq!(second.send("t", "new").unwrap(), number);
+        }
+        expect_restart(&mut second, &mut late);
+    });
+}
+
+#[test]
+fn number_of_a_former_life_is_a_restart() {
+    within("number_of_a_former_life_is_a_restart", || {
+        let context = Context::new();
+        let (mut publisher, live, ring) = publisher(&context, 1000);
+        let mut late = subscriber(&context, Start::Number(1 << 40), &live, &ring);
+        expect_restart(&mut publisher, &mut late);
+    });
+}
+
 /// A publisher and a ring as other programs make them, in the hands of the test.
 struct ByHand {
     live: XPub,
@@ -102,7 +180,20 @@ struct ByHand {
 
 impl ByHand {
     fn new(context: &Context, start: Start) -> Self {
-        let mut live = XPub::new(context).unwrap();
+        Self::with_live(XPub::new(context).unwrap(), context, start)
+    }
+
+    /// With a publisher that shows this epoch.
+    fn showing(context: &Context, start: Start, epoch: u64) -> Self {
+        let shown = format!("{epoch:016x}");
+        Self::with_live(
+            XPub::builder(context).property("X-Taut-Epoch", &shown).build().unwrap(),
+            context,
+            start,
+        )
+    }
+
+    fn with_live(mut live: XPub, context: &Context, start: Start) -> Self {
         let mut ring = Router::new(context).unwrap();
         let (at, ring_at) = (live.bind(ANY).unwrap(), ring.bind(ANY).unwrap());
         let subscriber = subscriber(context, start, &at, &ring_at);
@@ -143,6 +234,90 @@ impl ByHand {
 }
 
 const NOTHING: u64 = u64::MAX - 1;
+
+#[test]
+fn low_number_after_a_replay_is_a_restart_if_the_epoch_differs() {
+    within("low_number_after_a_replay_is_a_restart_if_the_epoch_differs", || {
+        let mut all = ByHand::new(&Context::new(), Start::Oldest);
+        all.answer(0, &[0, 1, 2, 3, 4, 5], b"life one");
+        // These repeat what the ring has sent. It is asked once.
+        all.publish(2);
+        all.publish(3);
+        all.answer(NOTHING, &[], b"life one");
+        assert_eq!(all.numbers(6), [0, 1, 2, 3, 4, 5]);
+        // In the same life this one would be a repetition.
+        all.publish(5);
+        all.answer(NOTHING, &[], b"life two");
+        all.answer(0, &[0, 1, 2, 3, 4, 5], b"life two");
+        all.publish(6);
+        assert_eq!(all.recv(), Delivery::Restarted);
+        assert_eq!(all.numbers(7), [0, 1, 2, 3, 4, 5, 6]);
+        let counts = all.subscriber.statistics();
+        assert_eq!((counts.restarts, counts.lost, counts.outdated), (1, 0, 0));
+    });
+}
+
+#[test]
+fn low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before() {
+    within("low_number_after_a_replay_is_a_restart_if_the_ring_has_less_than_before", || {
+        let mut all = ByHand::new(&Context::new(), Start::Oldest);
+        all.answer(0, &[0, 1, 2, 3, 4, 5], b"");
+        all.publish(3);
+        all.answer(5, &[5, 6], b"");
+        all.publish(4);
+        all.publish(5);
+        all.publish(6);
+        assert_eq!(all.numbers(7), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(all.subscriber.statistics().restarts, 0);
+
+        let mut anew = ByHand::new(&Context::new(), Start::Oldest);
+        anew.answer(0, &[0, 1, 2, 3, 4, 5], b"");
+        anew.publish(1);
+        anew.answer(5, &[], b"");
+        anew.answer(0, &[0, 1], b"");
+        assert_eq!(anew.numbers(6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(anew.recv(), Delivery::Restarted);
+        assert_eq!(anew.numbers(2), [0, 1]);
+    });
+}
+
+#[test]
+fn messages_published_after_an_empty_ring_has_answered_are_not_missed() {
+    within("messages_published_after_an_empty_ring_has_answered_are_not_missed", || {
+        for start in [Start::Oldest, Start::LastOfEachTopic] {
+            let mut all = ByHand::new(&Context::new(), start);
+            all.answer(0, &[], b"");
+            all.publish(3);
+            all.answer(0, &[0, 1, 2], b"");
+            assert_eq!(all.numbers(4), [0, 1, 2, 3]);
+        }
+    });
+}
+
+#[test]
+fn messages_of_a_former_epoch_do_not_count_for_the_new_one() {
+    within("messages_of_a_former_epoch_do_not_count_for_the_new_one", || {
+        let (former, new) = (1_u64, 2_u64.to_be_bytes());
+        let mut all = ByHand::showing(&Context::new(), Start::Live, former);
+        all.answer(NOTHING, &[], &former.to_be_bytes());
+        all.publish(1);
+        all.publish(5);
+        // Still unread when the ring is of the new epoch.
+        all.publish(6);
+        all.answer(NOTHING, &[], &new);
+        all.answer(0, &[0, 1], &new);
+        all.answer(NOTHING, &[], &new);
+        assert_eq!(all.numbers(1), [1]);
+        assert_eq!(all.recv(), Delivery::Lost { first: 2, last: 4 });
+        assert_eq!(all.numbers(1), [5]);
+        assert_eq!(all.recv(), Delivery::Restarted);
+        assert_eq!(all.numbers(2), [0, 1]);
+        while all.subscriber.statistics().outdated < 1 {
+            assert_eq!(all.subscriber.recv_within(Duration::from_millis(1)).unwrap(), None);
+        }
+        assert_eq!(all.subscriber.statistics().restarts, 1);
+    });
+}
 
 #[test]
 fn what_is_missing_is_asked_for_and_delivered_in_order() {
@@ -204,6 +379,8 @@ fn one_that_goes_on_where_it_was_gets_the_rest_once() {
         all.publish(6);
         all.publish(7);
         all.answer(5, &[5, 6, 7], b"");
+        // Message 6 repeats one, or is of another life.
+        all.answer(7, &[7], b"");
         all.publish(8);
         assert_eq!(all.numbers(4), [5, 6, 7, 8]);
         let mut gone = ByHand::new(&context, Start::Number(50));
@@ -371,5 +548,92 @@ fn dropping_a_publisher_ends_its_thread_and_frees_its_endpoints() {
         }
         let (_second, _, _) = publisher(&context, 10);
         context.shutdown();
+    });
+}
+
+/// What a DEALER with these options gets from a ring.
+fn from_ring(
+    ring: &str,
+    options: impl FnOnce(tautline::Builder<tautline::kind::Dealer>) -> tautline::Builder<tautline::kind::Dealer>,
+) -> Option<Message> {
+    let elsewhere = Context::new();
+    let mut dealer = options(Dealer::builder(&elsewhere)).connect(ring).unwrap();
+    let mut events = dealer.monitor().unwrap();
+    dealer.send_multipart([&[][..], &[0; 8]]).unwrap();
+    loop {
+        if dealer.wait_readable(Duration::from_millis(1)).unwrap() {
+            return dealer.recv_multipart().unwrap().into_parts().pop();
+        }
+        while let Ok(event) = events.try_recv() {
+            if matches!(event.kind, EventKind::HandshakeFailed(_) | EventKind::Disconnected) {
+                return None;
+            }
+        }
+    }
+}
+
+#[test]
+fn ring_of_a_protected_publisher_is_as_protected() {
+    within("ring_of_a_protected_publisher_is_as_protected", || {
+        let context = Context::new();
+        let (server, alice, mallory) =
+            (KeyPair::generate().unwrap(), KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        context.authenticate(AllowList::new().key(alice.public, "alice")).unwrap();
+        let publisher = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
+        let mut publisher = publisher.build().unwrap();
+        let (live, ring) = (publisher.bind(ANY).unwrap(), publisher.serve(ANY).unwrap());
+        publisher.send("salaries", "1,000,000").unwrap();
+        assert_eq!(from_ring(&ring, |dealer| dealer), None);
+        assert_eq!(from_ring(&ring, |dealer| dealer.curve_client(&server.public, &mallory)), None);
+        let kept = from_ring(&ring, |dealer| dealer.curve_client(&server.public, &alice)).unwrap();
+        assert_eq!(kept, "1,000,000");
+        let mut late = ReliableSub::builder(&context)
+            .with(|socket| socket.curve_client(&server.public, &alice))
+            .subscribe("")
+            .start(Start::Oldest)
+            .connect(&live, &ring)
+            .unwrap();
+        assert_eq!(next(&mut late).body, "1,000,000");
+    });
+}
+
+#[test]
+fn ring_that_is_less_protected_than_the_live_socket_is_refused() {
+    within("ring_that_is_less_protected_than_the_live_socket_is_refused", || {
+        let context = Context::new();
+        let (server, alice) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let refused = |publisher: &mut ReliablePub, ring: &str| {
+            let error = publisher.serve(ring).unwrap_err();
+            assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+            error.to_string()
+        };
+        // Keys that only the PUB was given.
+        let mut publisher = ReliablePub::new(&context).unwrap();
+        publisher.socket().set_raw_option(47, &1_i32.to_ne_bytes()).unwrap();
+        publisher.socket().set_raw_option(49, server.secret.expose_bytes()).unwrap();
+        assert!(refused(&mut publisher, ANY).contains("less protected"));
+        // A mechanism that encrypts nothing, in place of CURVE.
+        let builder = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
+        let mut publisher = builder.with_ring(|ring| ring.plain_server()).build().unwrap();
+        assert!(refused(&mut publisher, ANY).contains("less protected"));
+        // A client to a proxy serves its own subscribers.
+        let client =
+            || ReliablePub::builder(&context).with(|socket| socket.curve_client(&server.public, &alice));
+        assert!(refused(&mut client().build().unwrap(), ANY).contains("make it a server"));
+        let mut publisher = client().with_ring(|ring| ring.curve_server(&alice.secret)).build().unwrap();
+        publisher.serve(ANY).unwrap();
+        // A domain whose peers the handler judges.
+        let mut publisher = ReliablePub::new(&context).unwrap();
+        publisher.socket().set_raw_option(55, b"shop").unwrap();
+        publisher.socket().set_raw_option(93, &1_i32.to_ne_bytes()).unwrap();
+        assert!(refused(&mut publisher, ANY).contains("less protected"));
+
+        let subscriber = ReliableSub::builder(&context)
+            .with(|socket| socket.curve_client(&server.public, &alice))
+            .with_ring(|ring| ring.plain_client("alice", "secret"));
+        let error = subscriber.connect("tcp://127.0.0.1:1", "tcp://127.0.0.1:2").unwrap_err();
+        assert!(error.to_string().contains("less protected"), "{error}");
+        let error = ReliableSub::builder(&context).connect("tls+tcp://127.0.0.1:1", "tcp://127.0.0.1:2");
+        assert!(error.unwrap_err().to_string().contains("TLS protects the live messages"));
     });
 }

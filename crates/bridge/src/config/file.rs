@@ -81,6 +81,7 @@ pub struct Route {
     pub whole_tokens: Option<Spanned<bool>>,
     pub queue_group: Option<Spanned<String>>,
     pub queue: Option<Spanned<usize>>,
+    pub max_subscriptions: Option<Spanned<usize>>,
     pub stream: Option<Spanned<String>>,
     pub window: Option<Spanned<usize>>,
     pub id_part: Option<Spanned<usize>>,

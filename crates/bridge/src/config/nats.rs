@@ -30,7 +30,7 @@ impl Nats {
     }
 }
 
-/// How the bridge logs in. Secrets stay in their files until it connects.
+/// How the bridge logs in. Secrets stay in their files, which are read at each connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
     /// Not at all.

@@ -55,7 +55,7 @@ pub struct Link {
     pub hwm: Option<u32>,
     /// The longest part that is taken.
     pub max_message_bytes: Option<u64>,
-    /// A ROUTER that is told of its peers.
+    /// A ROUTER that is told when its peers go.
     pub notify: bool,
     /// A PUB that waits for slow subscribers.
     pub patient: bool,
@@ -96,8 +96,9 @@ pub enum Start {
 pub enum Job {
     /// *As it comes*, into NATS.
     Publish,
-    /// *As it comes*, out of NATS: as one of a group, with a queue of this length.
-    Deliver { group: Option<String>, queue: usize },
+    /// *As it comes*, out of NATS: as one of a group, with a queue of this length, for at
+    /// most so many subscriptions.
+    Deliver { group: Option<String>, queue: usize, subscriptions: usize },
     /// *Stored*: into a stream.
     Stored { stream: String, window: usize, id_part: Option<usize> },
     /// *Worked off*: out of a stream, until a worker has answered.
@@ -133,6 +134,9 @@ impl Job {
         }
     }
 }
+
+/// The most topics that the subscribers of a PUB *as it comes* may want.
+const SUBSCRIPTIONS: usize = 10_000;
 
 const PROMISES: &str = "the promises are \"as it comes\", \"stored\", \"worked off\" and \"replay\"";
 
@@ -247,7 +251,8 @@ fn link(
 fn deliver(raw: &mut file::Route, lines: Lines<'_>) -> Result<Job, Fault> {
     let group = raw.queue_group.take().map(|group| name(group, lines)).transpose()?.map(|(_, group)| group);
     let queue = within(raw.queue.take(), lines, "queue", 1..=1_000_000)?.unwrap_or(1000);
-    Ok(Job::Deliver { group, queue })
+    let subscriptions = within(raw.max_subscriptions.take(), lines, "max_subscriptions", 1..=10_000_000)?;
+    Ok(Job::Deliver { group, queue, subscriptions: subscriptions.unwrap_or(SUBSCRIPTIONS) })
 }
 
 fn stored(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Job, Fault> {
@@ -335,6 +340,7 @@ fn left(raw: &file::Route, lines: Lines<'_>) -> Option<(usize, &'static str)> {
     let all = [
         (at(&raw.queue_group, lines), "queue_group"),
         (at(&raw.queue, lines), "queue"),
+        (at(&raw.max_subscriptions, lines), "max_subscriptions"),
         (at(&raw.stream, lines), "stream"),
         (at(&raw.window, lines), "window"),
         (at(&raw.id_part, lines), "id_part"),

@@ -69,7 +69,7 @@ start = 100
     let config = Config::parse(text).unwrap();
     let jobs: Vec<_> = config.routes.iter().map(|route| &route.job).collect();
     assert_eq!(jobs[0], &Job::Publish);
-    assert_eq!(jobs[1], &Job::Deliver { group: Some("bridges".into()), queue: 1000 });
+    assert_eq!(jobs[1], &Job::Deliver { group: Some("bridges".into()), queue: 1000, subscriptions: 10_000 });
     assert_eq!(jobs[2], &Job::Stored { stream: "ORDERS".into(), window: 10, id_part: Some(1) });
     assert!(matches!(jobs[3], Job::WorkedOff { window: 256, attempts: None, .. }));
     assert_eq!(

@@ -17,17 +17,18 @@ use tokio::task::JoinHandle;
 use super::{AT_ONCE, Course, as_parts, incoming};
 use crate::config::Job;
 use crate::stop::Stop;
-use crate::topic::matches;
+use crate::topic::filters;
 use crate::zmq::Socket;
 
 /// A message, and the number of the subscription that brought it.
 type Brought = (u64, async_nats::Message);
 
 pub async fn run(socket: Socket, course: &Arc<Course>, stop: Stop) {
-    let Job::Deliver { queue, .. } = course.route.job else { return };
+    let Job::Deliver { queue, subscriptions, .. } = course.route.job else { return };
     let (sender, receiver) = mpsc::channel(queue);
     if matches!(socket, Socket::Pub(_)) {
-        publish(socket, course, Subscriptions::new(course.clone(), sender), receiver, stop).await;
+        publish(socket, course, Subscriptions::new(course.clone(), sender, subscriptions), receiver, stop)
+            .await;
     } else {
         push(socket, course, sender, receiver, stop).await;
     }
@@ -163,11 +164,14 @@ struct Subscriptions {
     /// By subject: its number, how many prefixes need it, and what reads it.
     active: HashMap<String, (u64, usize, Reading)>,
     next: u64,
+    /// The most prefixes.
+    most: usize,
 }
 
 impl Subscriptions {
-    fn new(course: Arc<Course>, queue: mpsc::Sender<Brought>) -> Self {
-        Subscriptions { course, queue, prefixes: HashSet::new(), longest: 0, active: HashMap::new(), next: 0 }
+    fn new(course: Arc<Course>, queue: mpsc::Sender<Brought>, most: usize) -> Self {
+        let (prefixes, active) = (HashSet::new(), HashMap::new());
+        Subscriptions { course, queue, prefixes, longest: 0, active, next: 0, most }
     }
 
     /// A message of subscribers: 1 or 0, and a prefix.
@@ -181,6 +185,13 @@ impl Subscriptions {
     }
 
     async fn subscribe(&mut self, prefix: &[u8]) {
+        if self.prefixes.len() == self.most && !self.prefixes.contains(prefix) {
+            self.course.counters.refused.add();
+            let most = self.most;
+            return self.course.complain(format_args!(
+                "subscriptions beyond `max_subscriptions` ({most}) are refused: their subscribers get nothing"
+            ));
+        }
         if !self.prefixes.insert(prefix.to_vec()) {
             return;
         }
@@ -219,8 +230,8 @@ impl Subscriptions {
 
     /// Whether no older subscription brings the same message.
     fn is_first(&self, number: u64, subject: &str) -> bool {
-        let bringing = self.active.iter().filter(|(filter, _)| matches(filter, subject));
-        bringing.map(|(_, (number, ..))| *number).min() == Some(number)
+        let bringing = filters(subject).filter_map(|filter| self.active.get(&filter));
+        bringing.map(|(number, ..)| *number).min() == Some(number)
     }
 
     /// Whether a subscriber wants this first part.

@@ -17,6 +17,8 @@ use crate::config::{Job, Start};
 use crate::stop::Stop;
 use crate::zmq::Socket;
 
+/// The most subscriptions that are remembered.
+const PREFIXES_MAX: usize = 10_000;
 /// Before a subscriber that has no room is tried again.
 const ROOM: Duration = Duration::from_millis(1);
 
@@ -108,7 +110,8 @@ fn numbered(mut parts: Vec<Bytes>, wanted: bool, number: u64) -> Vec<Bytes> {
 
 fn note(prefixes: &mut HashSet<Vec<u8>>, wish: &Multipart) {
     match wish.first().map_or(&[][..], |part| part.as_bytes()) {
-        [1, prefix @ ..] => {
+        // That there are some is what counts.
+        [1, prefix @ ..] if prefixes.len() < PREFIXES_MAX => {
             prefixes.insert(prefix.to_vec());
         }
         [0, prefix @ ..] => {

@@ -4,9 +4,12 @@
 //! acknowledged it, under the same id, so that the stream keeps it once. While the window is full
 //! nothing is read, and senders feel it.
 //!
-//! A ROUTER answers its REQ or DEALER peers, in the order of their messages: `stored` and the
-//! number in the stream, or `refused` and the reason. What was answered with `stored` is kept,
-//! whatever happens to the bridge.
+//! A message that the stream will never take is refused at once: the others go on. A ROUTER answers
+//! its REQ or DEALER peers: `stored` and the number in the stream, or `refused` and the reason. Each
+//! peer gets its answers in the order of its messages, and waits for no other peer. What was
+//! answered with `stored` is kept, whatever happens to the bridge.
+
+mod lanes;
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -17,25 +20,36 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, ErrorCode};
 use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesOrdered;
+use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tautline::{Message, Multipart};
 
 use super::{AT_ONCE, Course, Outgoing};
 use crate::config::Job;
+use crate::envelope::PARTS;
 use crate::stop::Stop;
-use crate::topic::header_value;
+use crate::topic::{header_value, name_value, takes};
 use crate::zmq::Socket;
+use lanes::Lanes;
 
 /// Before the second attempt; twice as long before each one after.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// The longest.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The longest part that is an id. A stream keeps ids in memory.
+const ID_MAX: usize = 1024;
+/// Answers that may wait for the answer to an earlier message of the same peer, of all peers.
+const ANSWERS_MAX: usize = 65_536;
+/// Attempts in a row that get no answer, while the stream answers those for other messages. Then
+/// NATS does not forward this one: the bridge may not publish to its subject.
+const UNHEARD: u32 = 3;
 
 /// What came of a message.
 struct Landed {
     /// What stood before the message, if its sender waits for an answer.
     envelope: Option<Vec<Message>>,
+    /// Its place among the messages of its sender.
+    ticket: u64,
     /// The stream's answer, or why it will not have it.
     outcome: Result<PublishAck, String>,
 }
@@ -51,37 +65,52 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
         run: course.nats.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned(),
         number: 0,
     };
-    let mut flights: FuturesOrdered<BoxFuture<'static, Landed>> = FuturesOrdered::new();
+    let mut flights: FuturesUnordered<BoxFuture<'static, Landed>> = FuturesUnordered::new();
+    let mut lanes = Lanes::default();
     let mut stopping = false;
     loop {
         course.counters.waiting.set(flights.len());
         tokio::select! {
-            biased;
-            Some(landed) = flights.next() => {
-                land(&mut socket, course, landed);
-                for _ in 1..AT_ONCE {
-                    let Some(Some(landed)) = flights.next().now_or_never() else { break };
-                    land(&mut socket, course, landed);
-                }
+                   biased;
+                   Some(landed) = flights.next() => {
+                       land(&mut socket, course, &mut lanes, landed);
+                       for _ in 1..AT_ONCE {
+                           let Some(Some(landed)) = flights.next().now_or_never() else { break };
+                           land(&mut socket, course, &mut lanes, landed);
+                       }
+                   }
+                   () = stop.asked(), if !stopping => stopping = true,
+                   message = socket.recv(), if !stopping && flights.len() < *window && lanes.len() < ANSWERS_MAX => match message {
+                       Ok(message) => {
+                           let flight = sender.send(message, &mut lanes).await;
+        flights.push(flight);
+                           for _ in 1..AT_ONCE.min(*window - flights.len() + 1) {
+                               let Ok(message) = socket.try_recv() else { break };
+                               let flight = sender.send(message, &mut lanes).await;
+        flights.push(flight);
+                           }
+                       }
+                       Err(error) => stopping = !course.goes_on(&error),
+                   },
+                   else => return socket,
+               }
+    }
+}
+
+/// Tells the peer, if it waits for that, and the counters. An answer waits for those to earlier
+/// messages of its peer.
+fn land(socket: &mut Socket, course: &Course, lanes: &mut Lanes<Landed>, landed: Landed) {
+    match landed.envelope.as_deref().map(peer_of) {
+        None => tell(socket, course, landed),
+        Some(peer) => {
+            for landed in lanes.land(&peer, landed.ticket, landed) {
+                tell(socket, course, landed);
             }
-            () = stop.asked(), if !stopping => stopping = true,
-            message = socket.recv(), if !stopping && flights.len() < *window => match message {
-                Ok(message) => {
-                    flights.extend(sender.send(message).await);
-                    for _ in 1..AT_ONCE.min(*window - flights.len() + 1) {
-                        let Ok(message) = socket.try_recv() else { break };
-                        flights.extend(sender.send(message).await);
-                    }
-                }
-                Err(error) => stopping = !course.goes_on(&error),
-            },
-            else => return socket,
         }
     }
 }
 
-/// Tells the peer, if it waits for that, and the counters.
-fn land(socket: &mut Socket, course: &Course, landed: Landed) {
+fn tell(socket: &mut Socket, course: &Course, landed: Landed) {
     let answer = match landed.outcome {
         Ok(ack) => {
             course.counters.done.add();
@@ -118,20 +147,35 @@ struct Sender {
 }
 
 impl Sender {
-    async fn send(&mut self, mut message: Multipart) -> Option<BoxFuture<'static, Landed>> {
+    async fn send(
+        &mut self,
+        mut message: Multipart,
+        lanes: &mut Lanes<Landed>,
+    ) -> BoxFuture<'static, Landed> {
         self.course.counters.received.add();
         let envelope = self.asked.then(|| envelope(&mut message));
+        let ticket = envelope.as_deref().map_or(0, |envelope| lanes.enter(&peer_of(envelope)));
         let outgoing = match self.prepare(message) {
             Ok(outgoing) => outgoing,
             Err(what) => {
-                let landed = Landed { envelope, outcome: Err(what.to_owned()) };
-                return Some(Box::pin(std::future::ready(landed)));
+                let landed = Landed { envelope, ticket, outcome: Err(what.to_owned()) };
+                return Box::pin(std::future::ready(landed));
             }
         };
         // In the order in which they came.
         let first = publish(&self.course, &outgoing).await;
-        let course = self.course.clone();
-        Some(Box::pin(async move { Landed { envelope, outcome: fly(&course, &outgoing, first).await } }))
+        let (course, stream, has_id) = (self.course.clone(), self.stream.clone(), self.id_part.is_some());
+        Box::pin(async move {
+            let mut outcome = fly(&course, &stream, &outgoing, first).await;
+            if let Ok(ack) = &outcome
+                && ack.duplicate
+                && has_id
+                && is_another(&course, &stream, ack.sequence, &outgoing).await
+            {
+                outcome = Err("the stream has another message with its id".to_owned());
+            }
+            Landed { envelope, ticket, outcome }
+        })
     }
 
     fn prepare(&mut self, message: Multipart) -> Result<Outgoing, &'static str> {
@@ -139,7 +183,13 @@ impl Sender {
         let id = match self.id_part {
             Some(at) => {
                 let part = message.get(at).ok_or("it has no part with its id")?;
-                format!("{name}:{}", header_value(part.as_bytes()))
+                if part.len() > ID_MAX {
+                    return Err("its id is longer than 1024 bytes");
+                }
+                // One user cannot take the ids of another.
+                let user = part.user_id().filter(|user| !user.is_empty());
+                let user = user.map(|user| format!("{}:", name_value(user.as_bytes()))).unwrap_or_default();
+                format!("{name}:{user}{}", header_value(part.as_bytes()))
             }
             None => {
                 self.number += 1;
@@ -151,6 +201,11 @@ impl Sender {
         outgoing.headers.insert(async_nats::header::NATS_EXPECTED_STREAM, self.stream.as_str());
         Ok(outgoing)
     }
+}
+
+/// The routing id in an envelope.
+fn peer_of(envelope: &[Message]) -> Vec<u8> {
+    envelope.first().map_or_else(Vec::new, |id| id.as_bytes().to_vec())
 }
 
 /// Takes off what stands before the message: the peer's routing id, and the empty part of a REQ.
@@ -172,12 +227,15 @@ async fn publish(course: &Course, message: &Outgoing) -> Result<PublishAckFuture
 /// Publishes until the stream has acknowledged it.
 async fn fly(
     course: &Course,
+    stream: &str,
     message: &Outgoing,
     first: Result<PublishAckFuture, PublishError>,
 ) -> Result<PublishAck, String> {
     let mut attempt = first;
     let mut wait = FIRST_WAIT;
+    let mut unheard = 0;
     loop {
+        let stored_before = course.counters.done.get();
         let mut connection = course.nats.connection();
         let answer = match attempt {
             Err(error) => Err(error),
@@ -191,6 +249,20 @@ async fn fly(
             Ok(ack) => return Ok(ack),
             Err(error) if is_final(&error) => return Err(words(&error)),
             Err(error) => {
+                let others_are_stored = course.counters.done.get() > stored_before;
+                unheard = match error.kind() {
+                    PublishErrorKind::TimedOut if others_are_stored => unheard + 1,
+                    _ => 0,
+                };
+                if unheard == UNHEARD {
+                    let subject = &message.subject;
+                    return Err(format!("NATS does not answer for {subject}: may the bridge publish to it?"));
+                }
+                if error.kind() == PublishErrorKind::StreamNotFound
+                    && let Some(what) = misses(course, stream, &message.subject).await
+                {
+                    return Err(what);
+                }
                 if error.kind() != PublishErrorKind::BrokenPipe {
                     course.complain(format_args!("not stored yet: {}", words(&error)));
                 }
@@ -210,9 +282,39 @@ async fn fly(
 
 /// Whether the same message will never be taken.
 fn is_final(error: &PublishError) -> bool {
-    let too_large = [ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM];
-    error.kind() == PublishErrorKind::MaxPayloadExceeded
-        || refusal(error).is_some_and(|refusal| too_large.contains(&refusal.error_code()))
+    error.kind() == PublishErrorKind::MaxPayloadExceeded || refusal(error).is_some_and(is_permanent)
+}
+
+/// Whether JetStream refuses the message itself. A full stream, or a server without room, is worth
+/// waiting for; a subject that is full for itself is not, as nobody else would wait for it.
+fn is_permanent(refusal: &jetstream::Error) -> bool {
+    match refusal.error_code() {
+        ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM
+        | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM
+        // The subject is one of another stream.
+        | ErrorCode::STREAM_NOT_MATCH
+        | ErrorCode::STREAM_SEALED => true,
+        ErrorCode::STREAM_STORE_FAILED => refusal.to_string().contains("per subject"),
+        _ => false,
+    }
+}
+
+/// Why a subject that no stream has taken will not be taken later: the stream is there, and does not
+/// have it.
+async fn misses(course: &Course, stream: &str, subject: &str) -> Option<String> {
+    let found = course.nats.streams.get_stream(stream).await.ok()?;
+    let subjects = &found.cached_info().config.subjects;
+    let has = subjects.iter().any(|filter| takes(filter, subject));
+    (!has).then(|| format!("the stream {stream} does not take the subject {subject}"))
+}
+
+/// Whether the message with this number is not the one that was published. One that is gone, or
+/// cannot be had, counts as the same.
+async fn is_another(course: &Course, stream: &str, number: u64, published: &Outgoing) -> bool {
+    let Ok(stream) = course.nats.streams.get_stream_no_info(stream).await else { return false };
+    let Ok(stored) = stream.get_raw_message(number).await else { return false };
+    let parts = |headers: &async_nats::HeaderMap| headers.get(PARTS).map(|value| value.as_str().to_owned());
+    stored.payload != published.payload || parts(&stored.headers) != parts(&published.headers)
 }
 
 fn refusal(error: &PublishError) -> Option<&jetstream::Error> {
@@ -222,4 +324,43 @@ fn refusal(error: &PublishError) -> Option<&jetstream::Error> {
 /// With what JetStream says.
 fn words(error: &PublishError) -> String {
     refusal(error).map_or_else(|| error.to_string(), |refusal| format!("JetStream: {refusal}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(code: u64, status: usize, description: &str) -> PublishError {
+        let text = format!(r#"{{"code":{status},"err_code":{code},"description":"{description}"}}"#);
+        let refusal: jetstream::Error = serde_json::from_str(&text).unwrap();
+        PublishError::with_source(PublishErrorKind::Other, refusal)
+    }
+
+    #[test]
+    fn refusals_of_the_message_itself_are_final() {
+        for (code, status, description) in [
+            (10054, 400, "message size exceeds maximum allowed"),
+            (10060, 400, "expected stream does not match"),
+            (10097, 400, "header size exceeds maximum allowed of 64k"),
+            (10109, 400, "invalid operation on sealed stream"),
+            (10077, 503, "maximum messages per subject exceeded"),
+        ] {
+            assert!(is_final(&refused(code, status, description)), "{description}");
+        }
+        for (code, status, description) in [
+            (10077, 503, "maximum bytes exceeded"),
+            (10077, 503, "maximum messages exceeded"),
+            (10023, 503, "insufficient resources"),
+            (10008, 503, "JetStream system temporarily unavailable"),
+            (10002, 400, "resource limits exceeded for account"),
+        ] {
+            assert!(!is_final(&refused(code, status, description)), "{description}");
+        }
+        assert!(is_final(&PublishError::new(PublishErrorKind::MaxPayloadExceeded)));
+        for kind in
+            [PublishErrorKind::TimedOut, PublishErrorKind::BrokenPipe, PublishErrorKind::StreamNotFound]
+        {
+            assert!(!is_final(&PublishError::new(kind)));
+        }
+    }
 }

@@ -1,5 +1,9 @@
 //! `--replay`: a publisher that keeps its last messages, and subscribers that come late.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use crate::libzmq::python;
@@ -10,6 +14,12 @@ fn publisher(at: &str, ring: &str, keep: &str) -> Running {
     start_with_stdin(&["pub", at, "--replay", ring, "--keep", keep, "-D", " "])
 }
 
+/// Returns when the publisher has this message. Then it has all before it.
+fn until_kept(at: &str, ring: &str, number: &str, line: &str) {
+    let asking = ["sub", at, "--replay", ring, "--from", number, "-n", "1", "--timeout", "1"];
+    while start(&asking).end().lines() != [line] {}
+}
+
 #[test]
 fn one_that_comes_late_gets_what_is_kept() {
     test("one_that_comes_late_gets_what_is_kept", || {
@@ -18,7 +28,7 @@ fn one_that_comes_late_gets_what_is_kept() {
         let mut publisher = publisher(&at, &ring, "3");
         publisher.write(b"a 0\nb 1\na 2\na 3\nb 4\n");
         let sub = |args: &[&str]| start(&[&["sub", &at, "--replay", &ring], args].concat());
-        // The last message is there: so are all before it.
+        until_kept(&at, &ring, "4", "b\t4\t4");
         let mut first = sub(&["--from", "oldest"]);
         while first.line() != "b\t4\t4" {}
         assert_eq!(sub(&["--from", "oldest", "-n", "3"]).end().lines(), ["a\t2\t2", "a\t3\t3", "b\t4\t4"]);
@@ -33,6 +43,43 @@ fn one_that_comes_late_gets_what_is_kept() {
         assert_eq!(sub(&["--from", "5", "-n", "1"]).end().lines(), ["a\t5\t5"]);
         publisher.signal(Signal::INT);
         assert_eq!(publisher.end().code, Some(0));
+    });
+}
+
+#[test]
+fn restarted_publisher_is_reported_and_nothing_is_lost() {
+    test("restarted_publisher_is_reported_and_nothing_is_lost", || {
+        let folder = TempDir::new();
+        let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
+        let mut first = publisher(&at, &ring, "1000");
+        first.write(b"t old0\nt old1\nt old2\n");
+        until_kept(&at, &ring, "2", "t\t2\told2");
+        let mut late = start(&["sub", &at, "--replay", &ring, "--from", "oldest"]);
+        while late.line() != "t\t2\told2" {}
+        first.signal(Signal::KILL);
+        first.end();
+        let mut second = publisher(&at, &ring, "1000");
+        let done = AtomicBool::new(false);
+        let came: Vec<String> = std::thread::scope(|scope| {
+            // Until the subscriber is connected again, and sees one of them.
+            scope.spawn(|| {
+                for number in 0.. {
+                    second.write(format!("t new{number}\n").as_bytes());
+                    std::thread::sleep(Duration::from_millis(5));
+                    if done.load(SeqCst) {
+                        break;
+                    }
+                }
+            });
+            let came = (0..15).map(|_| late.line()).collect();
+            done.store(true, SeqCst);
+            came
+        });
+        // What it had missed by then comes from the ring.
+        assert_eq!(came, (0..15).map(|i| format!("t\t{i}\tnew{i}")).collect::<Vec<_>>());
+        late.signal(Signal::INT);
+        let all = late.end();
+        assert!(all.err.contains("the publisher has begun anew"), "{all:?}");
     });
 }
 

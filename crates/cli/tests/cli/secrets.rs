@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::support::{Ended, Running, TempDir, private, run, start, taut, test};
+use crate::support::{Ended, Running, TempDir, private, run, start, start_with_stdin, taut, test};
 
 /// A key pair in a file: its path and its public key.
 fn keys(folder: &Path, name: &str) -> (String, String) {
@@ -40,6 +40,37 @@ fn a_key_file_is_for_its_owner() {
             printed[1].starts_with("public = \"") && printed[2].starts_with("secret = \""),
             "{printed:?}"
         );
+    });
+}
+
+#[test]
+fn replay_serves_only_those_that_may_see_the_live_messages() {
+    test("replay_serves_only_those_that_may_see_the_live_messages", || {
+        let folder = TempDir::new();
+        let (server, public) = keys(folder.path(), "server");
+        let (client, known) = keys(folder.path(), "client");
+        let (stranger, _) = keys(folder.path(), "stranger");
+        let list = private(&folder, "list", &format!("{known} alice\n"));
+        let (at, ring) = (folder.ipc("a"), folder.ipc("ring"));
+        let publish =
+            ["pub", &at, "--replay", &ring, "-D", " ", "--curve-server", "--curve-key-file", &server];
+        let mut publisher = start_with_stdin(&[&publish[..], &["--curve-allow", &list]].concat());
+        publisher.write(b"salaries alice\n");
+
+        let follow = ["sub", &at, "--replay", &ring, "--from", "oldest", "-n", "1"];
+        let keys = |file| [&follow[..], &["--curve-server-key", &public, "--curve-key-file", file]].concat();
+        assert_eq!(start(&keys(&client)).end().lines(), ["salaries\t0\talice"]);
+        for args in [keys(&stranger), follow.to_vec()] {
+            let args = [&args[..], &["--timeout", "1"]].concat();
+            let refused = start(&args).end();
+            assert_eq!((refused.code, refused.text()), (Some(3), String::new()), "{refused:?}");
+        }
+        // The ring itself, without keys.
+        let thief = ["dealer", &ring, "-D", "|", "-e", "|\\0\\0\\0\\0\\0\\0\\0\\0", "--timeout", "1"];
+        let refused = start(&thief).end();
+        assert!(refused.text().is_empty(), "{refused:?}");
+        publisher.signal(Signal::INT);
+        assert_eq!(publisher.end().code, Some(0));
     });
 }
 

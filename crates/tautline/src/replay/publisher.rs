@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::encode;
 use super::ring::{Kept, Ring};
 use super::server::Server;
+use super::{EPOCH, encode, protection};
 use crate::error::Result;
-use crate::{Builder, Context, Message, Pub, Router, kind};
+use crate::{Builder, Context, Message, Pub, Router, kind, option};
 
 /// As many messages as vLLM keeps.
 const KEPT: usize = 10_000;
+/// Answers that wait for one peer of the ring.
+const RING_HWM: u32 = 250;
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How a [`ReliablePub`] is made.
@@ -19,8 +21,10 @@ const KEPT_BYTES: usize = 64 * 1024 * 1024;
 pub struct ReliablePubBuilder {
     context: Context,
     socket: Builder<kind::Pub>,
+    ring: Builder<kind::Router>,
     kept: usize,
     kept_bytes: usize,
+    epoch: u64,
 }
 
 impl ReliablePubBuilder {
@@ -36,7 +40,8 @@ impl ReliablePubBuilder {
         self
     }
 
-    /// Options of the PUB.
+    /// Options of the PUB. Those about connections, such as keys, are also options of the ring's
+    /// ROUTER: see [Security](super#security).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -50,18 +55,25 @@ impl ReliablePubBuilder {
         self
     }
 
+    /// Options of the ROUTER that answers from the ring, besides those of [`with`](Self::with).
+    pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Router>) -> Builder<kind::Router>) -> Self {
+        self.ring = options(self.ring);
+        self
+    }
+
     /// The publisher, neither bound nor connected.
     ///
     /// # Errors
     /// Those of [`Builder::build`].
     pub fn build(self) -> Result<ReliablePub> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(ReliablePub {
+            has_certificates: self.socket.has_any(option::CERTIFICATES),
+            router: self.ring.inherit(&self.socket).router_mandatory(true),
             socket: self.socket.build()?,
             context: self.context,
             ring: Arc::new(Mutex::new(Ring::new(self.kept, self.kept_bytes))),
             next: 0,
-            epoch: u64::try_from(since.as_nanos()).unwrap_or_default(),
+            epoch: self.epoch,
             servers: Vec::new(),
         })
     }
@@ -73,6 +85,10 @@ impl ReliablePubBuilder {
 #[derive(Debug)]
 pub struct ReliablePub {
     socket: Pub,
+    /// What makes the sockets of the ring.
+    router: Builder<kind::Router>,
+    /// The PUB has certificates.
+    has_certificates: bool,
     context: Context,
     ring: Arc<Mutex<Ring>>,
     next: u64,
@@ -83,9 +99,15 @@ pub struct ReliablePub {
 impl ReliablePub {
     /// A publisher with other options than the usual ones.
     pub fn builder(context: &Context) -> ReliablePubBuilder {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch = u64::try_from(since.as_nanos()).unwrap_or_default();
         ReliablePubBuilder {
             context: context.clone(),
-            socket: Pub::builder(context),
+            // The ring's socket inherits the property.
+            socket: Pub::builder(context).property(EPOCH, &format!("{epoch:016x}")),
+            // What each peer that does not read may hold.
+            ring: Router::builder(context).send_hwm(RING_HWM),
+            epoch,
             kept: KEPT,
             kept_bytes: KEPT_BYTES,
         }
@@ -116,12 +138,16 @@ impl ReliablePub {
     }
 
     /// Answers at an endpoint those that ask for messages again, from a thread of its own. Returns
-    /// the endpoint with the port that it got.
+    /// the endpoint with the port that it got. Peers need the same keys or passwords as at the PUB.
     ///
     /// # Errors
-    /// Those of [`Socket::bind`](crate::Socket::bind) and [`Socket::new`](crate::Socket::new).
+    /// Those of [`Socket::bind`](crate::Socket::bind) and [`Socket::new`](crate::Socket::new);
+    /// [`Error::Invalid`](crate::Error::Invalid) if the endpoint would be less protected than the
+    /// PUB.
     pub fn serve(&mut self, endpoint: &str) -> Result<String> {
-        let mut router = Router::builder(&self.context).router_mandatory(true).build()?;
+        let mut router = self.router.make()?;
+        protection::compare(&mut self.socket, self.has_certificates, &mut router, endpoint)?;
+        protection::expect_server(&mut router, endpoint)?;
         let bound = router.bind(endpoint)?;
         self.servers.push(Server::start(&self.context, router, self.ring.clone(), encode(self.epoch))?);
         Ok(bound)

@@ -5,20 +5,22 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ring::Ring;
 use super::{END, decode, encode};
 use crate::error::{Error, Result};
 use crate::{Context, Message, Multipart, Pair, PollItem, Router, poll};
 
-/// Requests that are answered at a time. One more is answered with the end alone: its sender may
-/// ask again.
-const MOST: usize = 1024;
+/// Requests that are answered at a time. One more takes the place of the peer that has not read for
+/// the longest time. If all peers read, it is not answered: its sender asks again.
+const MOST: usize = if cfg!(test) { 4 } else { 1024 };
 /// Messages for one peer before it is the turn of the next.
 const TURN: usize = 64;
-/// Time between two tries to send to peers that have no room: a ROUTER is not told when one has.
-const RETRY: Duration = Duration::from_millis(5);
+/// Time between two tries to send to a peer that has no room: a ROUTER is not told when it has. It
+/// doubles with each try that fails.
+const RETRY: Duration = Duration::from_millis(1);
+const LONGEST_RETRY: Duration = Duration::from_millis(100);
 
 /// How many there were: each has a name of its own.
 // Relaxed: number: only that it differs.
@@ -31,10 +33,28 @@ pub(super) struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// One that asks, and the number that it gets next.
+/// A peer that asks, and the number that it gets next.
 struct Request {
     peer: Message,
     next: u64,
+    /// The time until the next try, while the peer has no room.
+    wait: Option<Duration>,
+    /// When the next try is due.
+    due: Instant,
+    /// When the peer took a message last, or asked.
+    since: Instant,
+}
+
+impl Request {
+    fn new(peer: Message, next: u64) -> Self {
+        let now = Instant::now();
+        Request { peer, next, wait: None, due: now, since: now }
+    }
+
+    fn has_no_room(&mut self, now: Instant) {
+        let wait = self.wait.map_or(RETRY, |wait| (wait * 2).min(LONGEST_RETRY));
+        (self.wait, self.due) = (Some(wait), now + wait);
+    }
 }
 
 /// What has come of sending.
@@ -99,21 +119,25 @@ impl Worker {
 
     /// Takes what has come and answers all requests in turn. False: it shall end.
     fn round(&mut self) -> Result<bool> {
-        let mut full = 0;
+        let now = Instant::now();
         for _ in 0..self.requests.len() {
             let Some(mut request) = self.requests.pop_front() else { break };
-            match self.answer(&mut request)? {
-                Sent::Over => continue,
-                Sent::Yes => {}
-                Sent::Full => full += 1,
+            if request.due <= now {
+                let before = request.next;
+                let sent = self.answer(&mut request)?;
+                if request.next != before {
+                    (request.wait, request.since) = (None, now);
+                }
+                match sent {
+                    Sent::Over => continue,
+                    Sent::Yes => {}
+                    Sent::Full => request.has_no_room(now),
+                }
             }
             self.requests.push_back(request);
         }
-        let timeout = match self.requests.len() {
-            0 => None,
-            all if all == full => Some(RETRY),
-            _ => Some(Duration::ZERO),
-        };
+        let due = self.requests.iter().map(|request| request.due).min();
+        let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
         let mut items = [PollItem::readable(&mut self.router), PollItem::readable(&mut self.stopped)];
         poll(&mut items, timeout)?;
         if items[1].is_readable() {
@@ -137,11 +161,17 @@ impl Worker {
             // It asks anew, and need not read what it has asked for before.
             request.next = next;
         } else if self.requests.len() < MOST {
-            self.requests.push_back(Request { peer, next });
-        } else {
-            self.send(&peer, self.end())?;
+            self.requests.push_back(Request::new(peer, next));
+        } else if let Some(stalled) = self.stalled() {
+            *stalled = Request::new(peer, next);
         }
         Ok(())
+    }
+
+    /// The peer that has not read for the longest time, if one has no room.
+    fn stalled(&mut self) -> Option<&mut Request> {
+        let stalled = self.requests.iter_mut().filter(|request| request.wait.is_some());
+        stalled.min_by_key(|request| request.since)
     }
 
     /// Sends some of what a peer gets, as far as it has room. [`Sent::Yes`]: there is more.
@@ -176,5 +206,45 @@ impl Worker {
             Err(Error::Unroutable) => Ok(Sent::Over),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tautline_testkit::with_watchdog;
+
+    use super::super::ring::Kept;
+    use super::*;
+    use crate::Dealer;
+
+    #[test]
+    fn peers_that_do_not_read_shut_nobody_out() {
+        with_watchdog(Duration::from_secs(60), "peers_that_do_not_read_shut_nobody_out", || {
+            let context = Context::new();
+            let mut ring = Ring::new(1000, usize::MAX);
+            for number in 0..100 {
+                ring.push(Kept { number, topic: Message::from("t"), body: Message::from("kept") });
+            }
+            let at = "inproc://ring";
+            let router = Router::builder(&context).router_mandatory(true).send_hwm(1).bind(at).unwrap();
+            let _server = Server::start(&context, router, Arc::new(Mutex::new(ring)), [1; 8]).unwrap();
+            let ask = || {
+                let mut peer = Dealer::builder(&context).receive_hwm(1).connect(at).unwrap();
+                peer.send_multipart([&[][..], &encode(0)]).unwrap();
+                peer
+            };
+            let _silent: Vec<Dealer> = (0..2 * MOST)
+                .map(|_| {
+                    let mut silent = ask();
+                    assert!(silent.wait_readable(None).unwrap());
+                    silent
+                })
+                .collect();
+            let mut good = ask();
+            for number in (0..100).chain([END]) {
+                let message = good.recv_multipart().unwrap();
+                assert_eq!(decode(message[2].as_bytes()), Some(number));
+            }
+        });
     }
 }

@@ -5,9 +5,9 @@ mod repair;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::{NOTHING, decode};
+use super::{Epoch, NOTHING, decode, epoch_of, protection};
 use crate::error::{Error, Result};
-use crate::{Builder, Context, Message, Multipart, Sub, kind};
+use crate::{Builder, Context, Dealer, Message, Multipart, Sub, kind};
 use repair::{Answer, Repair};
 
 /// How long an answer of the ring may take to come.
@@ -81,14 +81,17 @@ pub struct Statistics {
     pub unanswered: u64,
     /// Messages that were not of three parts, the second one of 8 bytes. They were skipped.
     pub malformed: u64,
+    /// Live messages of an epoch of the publisher that had ended before they were read. They were
+    /// skipped.
+    pub outdated: u64,
 }
 
 /// How a [`ReliableSub`] is made.
 #[must_use = "a builder makes no subscriber until `connect` is called"]
 #[derive(Debug)]
 pub struct ReliableSubBuilder {
-    context: Context,
     socket: Builder<kind::Sub>,
+    ring: Builder<kind::Dealer>,
     prefixes: Vec<Vec<u8>>,
     start: Start,
     patience: Duration,
@@ -119,18 +122,30 @@ impl ReliableSubBuilder {
     }
 
     /// Options of the SUB, for example a high-water mark that lets more wait while the ring
-    /// answers.
+    /// answers. Those about connections, such as keys, are also options of the DEALER that asks the
+    /// ring: see [Security](super#security).
     pub fn with(mut self, options: impl FnOnce(Builder<kind::Sub>) -> Builder<kind::Sub>) -> Self {
         self.socket = options(self.socket);
+        self
+    }
+
+    /// Options of the DEALER that asks the ring, besides those of [`with`](Self::with).
+    pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Dealer>) -> Builder<kind::Dealer>) -> Self {
+        self.ring = options(self.ring);
         self
     }
 
     /// The subscriber, connected to a publisher and to its ring.
     ///
     /// # Errors
-    /// Those of [`Builder::connect`](crate::Builder::connect).
+    /// Those of [`Builder::connect`](crate::Builder::connect);
+    /// [`Error::Invalid`](crate::Error::Invalid) if the connection to the ring would be less
+    /// protected than that to the publisher.
     pub fn connect(self, publisher: &str, ring: &str) -> Result<ReliableSub> {
+        let dealer = self.ring.inherit(&self.socket).linger(Duration::ZERO);
         let mut socket = self.socket.build()?;
+        let is_tls = ["tls+tcp://", "wss://"].iter().any(|scheme| publisher.starts_with(scheme));
+        protection::compare(&mut socket, is_tls, &mut dealer.make()?, ring)?;
         socket.subscribe("")?;
         socket.connect(publisher)?;
         let from = match self.start {
@@ -140,13 +155,14 @@ impl ReliableSubBuilder {
         };
         let mut subscriber = ReliableSub {
             socket,
-            repair: Repair::new(&self.context, ring, self.patience)?,
+            repair: Repair::new(dealer, ring, self.patience)?,
             prefixes: self.prefixes,
             next: matches!(self.start, Start::Number(_)).then_some(from),
             last_live: None,
             last_kept: None,
+            repeated: None,
             epoch: None,
-            then: None,
+            question: Question::Messages,
             starting: Some(from),
             held: None,
             ready: VecDeque::new(),
@@ -171,28 +187,43 @@ pub struct ReliableSub {
     /// the publisher.
     last_live: Option<u64>,
     last_kept: Option<u64>,
+    /// The number of the last live message that the ring had sent before.
+    repeated: Option<u64>,
     /// The publisher's, where it tells one.
-    epoch: Option<Message>,
-    /// The ring was asked for the epoch alone. If that is still the same it is asked for the
-    /// messages from this number on.
-    then: Option<u64>,
+    epoch: Option<Epoch>,
+    /// What the ring was asked for.
+    question: Question,
     /// What the ring was asked for at the beginning, until it has answered or a live message has
     /// come: it may be that the publisher is not there yet.
     starting: Option<u64>,
-    /// A live message that waits until what is missing before it has come.
-    held: Option<Update>,
+    /// A live message that waits for the answer of the ring, and the epoch that its connection
+    /// shows.
+    held: Option<(Update, Option<Epoch>)>,
     ready: VecDeque<Delivery>,
     /// The newest message of each topic so far, while only those are wanted.
     newest: Option<HashMap<Vec<u8>, Update>>,
     statistics: Statistics,
 }
 
+/// What the ring was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    /// Messages.
+    Messages,
+    /// Its epoch. If that is still the same, the messages from this number on are asked for.
+    Gap(u64),
+    /// Its epoch, or without one a message that it had before. If it is still the same publisher,
+    /// the message that is held was delivered before, or is of an epoch that has ended. Otherwise it
+    /// is one of the new epoch.
+    Doubt,
+}
+
 impl ReliableSub {
     /// A subscriber to be.
     pub fn builder(context: &Context) -> ReliableSubBuilder {
         ReliableSubBuilder {
-            context: context.clone(),
             socket: Sub::builder(context),
+            ring: Dealer::builder(context),
             prefixes: Vec::new(),
             start: Start::default(),
             patience: PATIENCE,
@@ -269,36 +300,46 @@ impl ReliableSub {
             Err(Error::WouldBlock) => return Ok(false),
             outcome => outcome?,
         };
+        let shown = message.first().and_then(epoch_of);
         match update(message) {
             Some(update) => {
                 self.statistics.live += 1;
-                self.meet(update)?;
+                self.meet(update, shown)?;
             }
             None => self.statistics.malformed += 1,
         }
         Ok(true)
     }
 
-    /// A live message, and nothing is being asked for.
-    fn meet(&mut self, update: Update) -> Result<()> {
+    /// A live message whose connection shows this epoch, and nothing is being asked for.
+    fn meet(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         let number = update.number;
+        if differ(self.epoch, shown) {
+            return self.doubt(update, shown);
+        }
+        let is_of_epoch = shown.is_some() && self.epoch.is_some();
+        self.epoch = self.epoch.or(shown);
         let before = self.last_live.replace(number);
         match self.next {
             Some(next) if number > next => {
-                self.held = Some(update);
-                self.then = self.epoch.is_some().then_some(next);
-                self.ask(if self.then.is_some() { NOTHING } else { next })
+                self.held = Some((update, shown));
+                self.question = self.epoch.map_or(Question::Messages, |_| Question::Gap(next));
+                self.ask(if self.epoch.is_some() { NOTHING } else { next })
             }
             Some(next) if number < next => {
-                let is_later = before.is_none_or(|before| number > before);
-                if is_later && self.last_kept.is_some_and(|kept| number <= kept) {
-                    // The ring has sent it, too.
+                let is_known = Some(number) <= before.max(self.last_kept);
+                // If the message before it repeats one, so does this one.
+                let follows = self.repeated.is_some_and(|repeated| repeated + 1 == number);
+                if is_known && (is_of_epoch || follows) {
+                    self.repeated = Some(number);
                     return Ok(());
                 }
-                self.restart();
-                self.last_live = Some(number);
-                self.held = Some(update);
-                self.ask(0)
+                let is_later = before.is_none_or(|before| number > before);
+                if is_known && is_later {
+                    return self.doubt(update, shown);
+                }
+                self.held = Some((update, shown));
+                self.restart(shown)
             }
             _ => {
                 self.deliver(update);
@@ -307,11 +348,33 @@ impl ReliableSub {
         }
     }
 
-    fn restart(&mut self) {
+    /// Asks the ring whether a live message is of a new epoch.
+    fn doubt(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
+        self.held = Some((update, shown));
+        self.question = Question::Doubt;
+        self.ask(match (self.epoch, self.last_kept) {
+            (None, Some(kept)) => kept,
+            _ => NOTHING,
+        })
+    }
+
+    /// The publisher has begun anew, and tells this epoch.
+    fn restart(&mut self, epoch: Option<Epoch>) -> Result<()> {
+        if let Some((_, Some(shown))) = self.held
+            && self.epoch == Some(shown)
+            && epoch != Some(shown)
+        {
+            // It is of the epoch that has ended.
+            self.release();
+        }
+        self.hand_out();
         self.statistics.restarts += 1;
         self.ready.push_back(Delivery::Restarted);
-        (self.next, self.last_live, self.last_kept) = (Some(0), None, None);
-        (self.epoch, self.then) = (None, None);
+        self.last_live = self.held.as_ref().map(|(held, _)| held.number);
+        (self.next, self.last_kept, self.repeated, self.epoch) = (Some(0), None, None, epoch);
+        (self.question, self.starting) = (Question::Messages, None);
+        self.repair.give_up();
+        self.ask(0)
     }
 
     /// The message that comes next.
@@ -343,11 +406,12 @@ impl ReliableSub {
     fn take_answer(&mut self, left: Option<Duration>) -> Result<bool> {
         match self.repair.take(left)? {
             Answer::Nothing => return Ok(false),
-            Answer::Update(update) => self.meet_kept(update),
+            Answer::Update(update, shown) => self.meet_kept(update, shown)?,
             Answer::End(epoch) => self.end(epoch)?,
             Answer::Late => {
                 self.statistics.unanswered += 1;
                 match self.starting {
+                    _ if self.question == Question::Doubt => self.restart(self.held_epoch())?,
                     Some(from) if !self.socket.wait_readable(Duration::ZERO)? => self.ask(from)?,
                     _ => self.go_on(),
                 }
@@ -356,41 +420,84 @@ impl ReliableSub {
         Ok(true)
     }
 
-    /// A message of the ring.
-    fn meet_kept(&mut self, update: Update) {
+    /// A message of the ring, whose connection shows this epoch.
+    fn meet_kept(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
+        if differ(self.epoch, shown) {
+            return self.restart(shown);
+        }
+        if self.question == Question::Doubt {
+            if self.epoch.is_none() && Some(update.number) >= self.last_kept {
+                // It still has what it had.
+                self.repair.give_up();
+                self.dismiss();
+            }
+            return Ok(());
+        }
+        self.epoch = self.epoch.or(shown);
         self.last_kept = self.last_kept.max(Some(update.number));
-        let comes_live = self.held.as_ref().is_some_and(|held| update.number >= held.number);
+        let comes_live = self.held.as_ref().is_some_and(|(held, _)| update.number >= held.number);
         if comes_live || self.next.is_some_and(|next| update.number < next) {
-            return;
+            return Ok(());
         }
         self.lose(update.number);
         self.statistics.repaired += 1;
         self.deliver(update);
+        Ok(())
     }
 
     /// The ring has sent all that it has.
-    fn end(&mut self, epoch: Option<Message>) -> Result<()> {
-        if self.epoch.is_some() && epoch.is_some() && epoch != self.epoch {
-            let last_live = self.last_live;
-            self.restart();
-            (self.epoch, self.last_live) = (epoch, last_live);
-            return self.ask(0);
+    fn end(&mut self, epoch: Option<Epoch>) -> Result<()> {
+        if differ(self.epoch, epoch) {
+            return self.restart(epoch);
         }
-        self.epoch = epoch;
-        match self.then.take() {
-            Some(from) => self.ask(from),
-            None => {
+        let is_known = self.epoch.is_some();
+        self.epoch = self.epoch.or(epoch);
+        match self.question {
+            Question::Gap(from) => {
+                self.question = Question::Messages;
+                self.ask(from)
+            }
+            Question::Doubt if is_known && epoch.is_some() => {
+                self.dismiss();
+                Ok(())
+            }
+            // Nothing shows that it is still the same publisher.
+            Question::Doubt => self.restart(epoch.or(self.held_epoch())),
+            Question::Messages => {
+                if self.starting == Some(0) {
+                    // An empty ring: nothing was published so far.
+                    self.next = self.next.or(Some(0));
+                }
                 self.go_on();
                 Ok(())
             }
         }
     }
 
+    /// The held message was delivered before, or is of an epoch that has ended.
+    fn dismiss(&mut self) {
+        self.question = Question::Messages;
+        match self.held.take() {
+            Some((_, shown)) if differ(self.epoch, shown) => self.statistics.outdated += 1,
+            held => self.repeated = held.map(|(held, _)| held.number),
+        }
+    }
+
+    /// The epoch of the held message.
+    fn held_epoch(&self) -> Option<Epoch> {
+        self.held.as_ref().and_then(|(_, shown)| *shown)
+    }
+
     /// What has not come by now is lost. The live messages follow.
     fn go_on(&mut self) {
-        (self.then, self.starting) = (None, None);
+        (self.question, self.starting) = (Question::Messages, None);
         self.hand_out();
-        if let Some(held) = self.held.take() {
+        self.release();
+    }
+
+    /// Delivers the held message. What has not come before it is lost.
+    fn release(&mut self) {
+        if let Some((held, _)) = self.held.take() {
             self.lose(held.number);
             self.deliver(held);
         }
@@ -403,6 +510,11 @@ impl ReliableSub {
         newest.sort_unstable_by_key(|update| update.number);
         self.ready.extend(newest.into_iter().map(Delivery::Message));
     }
+}
+
+/// True if both are known and differ.
+fn differ(one: Option<Epoch>, other: Option<Epoch>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
 /// A message of the publisher, if it is one.

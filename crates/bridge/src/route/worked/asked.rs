@@ -1,8 +1,9 @@
 //! Workers that are asked: REP sockets, in turn, through a DEALER.
 //!
 //! A DEALER does not know which worker it asks. But a REP gives back what stands before the empty
-//! part: the number of the message. As many messages are out as there are workers. What a worker
-//! has taken with it when it went stays out until its time is over.
+//! part: the message's ticket, a random number. So a worker can answer only for what it was given.
+//! As many messages are out as there are workers. What a worker has taken with it when it went stays
+//! out until its time is over.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +19,9 @@ use crate::zmq::{Heard, Socket};
 /// Of how many workers that have gone it is remembered.
 const GONE: usize = 1024;
 
+/// Which message it is. Nobody can guess one.
+type Ticket = [u8; 16];
+
 /// The workers, and what they have.
 pub struct Crew {
     course: Arc<Course>,
@@ -26,17 +30,14 @@ pub struct Crew {
     workers: usize,
     /// Until when messages may be with workers that have gone.
     gone: VecDeque<Instant>,
-    /// What is out, by number, and until when.
-    out: HashMap<u64, (jetstream::Message, Instant)>,
-    next: u64,
+    /// What is out, and until when.
+    out: HashMap<Ticket, (jetstream::Message, Instant)>,
 }
 
 impl Crew {
     /// Without workers yet.
     pub fn new(course: Arc<Course>, answer_within: Duration) -> Self {
-        // Not those of the run before, to which a worker may still answer.
-        let next = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
-        Crew { course, answer_within, workers: 0, gone: VecDeque::new(), out: HashMap::new(), next }
+        Crew { course, answer_within, workers: 0, gone: VecDeque::new(), out: HashMap::new() }
     }
 
     /// How many messages are out.
@@ -64,9 +65,9 @@ impl Crew {
     }
 
     async fn answered(&mut self, message: &Multipart) {
-        let number = message.first().and_then(|part| part.as_bytes().try_into().ok()).map(u64::from_be_bytes);
+        let ticket = message.first().and_then(|part| Ticket::try_from(part.as_bytes()).ok());
         // Without one it answers what another run, or this one too long ago, has asked.
-        if let Some((message, _)) = number.and_then(|number| self.out.remove(&number)) {
+        if let Some((message, _)) = ticket.and_then(|ticket| self.out.remove(&ticket)) {
             answer(&self.course, &message, AckKind::Ack).await;
             self.course.counters.done.add();
         }
@@ -77,16 +78,19 @@ impl Crew {
         self.expire();
         while self.out.len() < self.workers + self.gone.len() {
             let Some(waiting) = queue.pop_front() else { return };
-            let number = self.next.to_be_bytes().to_vec();
-            let Some(parts) = addressed(&self.course, &waiting.message, number).await else {
+            let mut ticket = Ticket::default();
+            if let Err(error) = getrandom::fill(&mut ticket) {
+                queue.push_front(waiting);
+                return self.course.complain(format_args!("there are no random numbers: {error}"));
+            }
+            let Some(parts) = addressed(&self.course, &waiting.message, ticket.to_vec()).await else {
                 continue;
             };
             match socket.try_send(parts) {
                 Ok(()) => {
                     self.course.counters.received.add();
                     let message = waiting.begin(&self.course, self.answer_within).await;
-                    self.out.insert(self.next, (message, Instant::now() + self.answer_within));
-                    self.next += 1;
+                    self.out.insert(ticket, (message, Instant::now() + self.answer_within));
                 }
                 Err(error) => {
                     queue.push_front(waiting);

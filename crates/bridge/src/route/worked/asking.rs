@@ -1,7 +1,8 @@
 //! Workers that ask: REQ sockets, which a ROUTER knows one by one.
 //!
 //! A worker asks for its first message with one of any kind, and with each answer for the next
-//! one. When its connection ends, its message goes to another worker at once.
+//! one. When its connection ends, the ROUTER says so with a secret word, which no worker can send;
+//! then its message goes to another worker at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use async_nats::jetstream::{self, AckKind};
 use tautline::Error;
 
 use super::{Course, Queue, addressed, answer};
-use crate::zmq::{Heard, Socket};
+use crate::zmq::{Heard, Socket, is_farewell};
 
-/// The workers that are connected.
+/// The workers that have asked and are connected.
 pub struct Crew {
     course: Arc<Course>,
     answer_within: Duration,
@@ -44,11 +45,9 @@ impl Crew {
         let Heard::Message(mut message) = heard else { return };
         let Some(id) = message.pop_front() else { return };
         let id = id.as_bytes().to_vec();
-        if message.len() == 1 && message[0].is_empty() {
-            // It has come if it was not there, otherwise it has gone.
-            match self.workers.remove(&id) {
-                None => drop(self.workers.insert(id, None)),
-                Some(held) => self.goes(&id, held).await,
+        if is_farewell(&message) {
+            if let Some(held) = self.workers.remove(&id) {
+                self.goes(&id, held).await;
             }
             return;
         }

@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::{END, NOTHING, decode, encode};
+use super::super::{END, Epoch, NOTHING, decode, encode, epoch_of};
 use super::Update;
 use crate::error::{Error, Result};
-use crate::{Context, Dealer, Message};
+use crate::{Builder, Dealer, Message, kind};
 
 /// What has come from the ring.
 pub(super) enum Answer {
     /// Nothing yet.
     Nothing,
-    /// A message.
-    Update(Update),
+    /// A message, and the epoch that its connection shows.
+    Update(Update, Option<Epoch>),
     /// All was sent; with the publisher's epoch, where it tells one.
-    End(Option<Message>),
+    End(Option<Epoch>),
     /// Nothing has come for too long. What comes from now on is not of this request.
     Late,
 }
@@ -22,7 +22,8 @@ pub(super) enum Answer {
 /// The way to a ring.
 #[derive(Debug)]
 pub(super) struct Repair {
-    context: Context,
+    /// What makes the socket.
+    dealer: Builder<kind::Dealer>,
     ring: String,
     patience: Duration,
     /// Made with the first request, and anew after one that was not answered.
@@ -32,21 +33,17 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    pub(super) fn new(context: &Context, ring: &str, patience: Duration) -> Result<Self> {
-        let mut repair = Repair {
-            context: context.clone(),
-            ring: ring.to_owned(),
-            patience,
-            socket: None,
-            deadline: None,
-        };
+    pub(super) fn new(dealer: Builder<kind::Dealer>, ring: &str, patience: Duration) -> Result<Self> {
+        let mut repair = Repair { dealer, ring: ring.to_owned(), patience, socket: None, deadline: None };
         // An endpoint that is none is told at once.
         repair.socket = Some(repair.connect()?);
         Ok(repair)
     }
 
     fn connect(&self) -> Result<Dealer> {
-        Dealer::builder(&self.context).linger(Duration::ZERO).connect(&self.ring)
+        let mut socket = self.dealer.make()?;
+        socket.connect(&self.ring)?;
+        Ok(socket)
     }
 
     pub(super) fn is_under_way(&self) -> bool {
@@ -70,6 +67,12 @@ impl Repair {
         }
     }
 
+    /// Takes no more of the answer that is under way.
+    pub(super) fn give_up(&mut self) {
+        self.socket = None;
+        self.deadline = None;
+    }
+
     fn be_patient(&mut self) {
         self.deadline = Some(Instant::now() + self.patience);
     }
@@ -88,8 +91,7 @@ impl Repair {
             if wait < patience {
                 return Ok(Answer::Nothing);
             }
-            self.socket = None;
-            self.deadline = None;
+            self.give_up();
             return Ok(Answer::Late);
         }
         let message = match socket.try_recv_multipart() {
@@ -105,14 +107,15 @@ impl Repair {
             parts.insert(0, Message::default());
         }
         let Ok([topic, number, body]) = <[Message; 3]>::try_from(parts) else { return Ok(Answer::Nothing) };
+        let shown = epoch_of(&number);
         match decode(&number) {
             Some(END) => {
                 self.deadline = None;
-                Ok(Answer::End((topic.len() == 8).then_some(topic)))
+                Ok(Answer::End(topic.as_bytes().try_into().ok().or(shown)))
             }
             Some(number) if number < NOTHING => {
                 self.be_patient();
-                Ok(Answer::Update(Update { topic, number, body, replayed: true }))
+                Ok(Answer::Update(Update { topic, number, body, replayed: true }, shown))
             }
             _ => Ok(Answer::Nothing),
         }

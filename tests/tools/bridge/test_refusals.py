@@ -1,0 +1,122 @@
+"""What one peer can and cannot do to the others, and logins that change."""
+
+import signal
+
+from programs import config
+from work import sock
+
+STORED = """
+name = "in"
+promise = "stored"
+socket = "{kind}"
+bind = "{endpoint}"
+stream = "S"
+subject = "s.>"
+window = 16
+{more}
+"""
+
+
+def ask(case, endpoint, *parts):
+    """The answer of a route `stored` to a message of a REQ of its own."""
+    peer = sock(case, "REQ", endpoint)
+    peer.send_multipart(parts)
+    answer = peer.recv_multipart()
+    peer.close()
+    return answer
+
+
+def test_refused_message_stops_nobody(case):
+    """A subject that the stream does not have, too many parts, too long an id: the others go on."""
+    server, client = case.nats()
+    client.make("S", ["s.eu.>"])
+    endpoint = case.endpoint()
+    bridge = case.bridge(config(server, STORED.format(kind="ROUTER", endpoint=endpoint, more="id_part = 1")))
+    for parts, why in [
+        ((b"us.a", b"1"), b"does not take the subject s.us.a"),
+        ((b"eu.a", *[b"x"] * 5000), b"more than 4096 parts"),
+        ((b"eu.a", b"i" * 70_000), b"longer than 1024 bytes"),
+    ]:
+        answer = ask(case, endpoint, *parts)
+        assert answer[0] == b"refused" and why in answer[1], answer
+        assert ask(case, endpoint, b"eu.a", b"good" + why)[0] == b"stored"
+    # Another message under an id that is known.
+    assert ask(case, endpoint, b"eu.a", b"order-42", b"junk")[0] == b"stored"
+    assert ask(case, endpoint, b"eu.a", b"order-42", b"junk")[0] == b"stored"
+    answer = ask(case, endpoint, b"eu.a", b"order-42", b"1000 shares")
+    assert answer == [b"refused", b"the stream has another message with its id"], answer
+    bridge.reaches("in", refused=4, done=5)
+    assert client.count("S") == 4
+
+
+def test_refused_message_of_a_push_stops_nobody(case):
+    server, client = case.nats()
+    client.make("S", ["s.>"])
+    endpoint = case.endpoint()
+    bridge = case.bridge(config(server, STORED.format(kind="PULL", endpoint=endpoint, more="")))
+    bad, good = sock(case, "PUSH", endpoint), sock(case, "PUSH", endpoint)
+    bad.send_multipart([b"a", *[b"x"] * 40_000])
+    for number in range(100):
+        good.send_multipart([b"a", b"%d" % number])
+    bridge.reaches("in", done=100, refused=1)
+    assert bridge.end() == 0
+
+
+def test_worker_cannot_answer_for_another(case):
+    """A worker that answers what it was not given acknowledges nothing."""
+    server, client = case.nats()
+    client.make("S", ["s.>"])
+    endpoint = case.endpoint()
+    work = f"""
+name = "out"
+promise = "worked off"
+socket = "DEALER"
+bind = "{endpoint}"
+stream = "S"
+subject = "s.jobs"
+consumer = "workers"
+answer_within = "5s"
+"""
+    bridge = case.bridge(config(server, work))
+    hostile, good = sock(case, "ROUTER", endpoint), sock(case, "ROUTER", endpoint)
+
+    for number in range(2):
+        client.run(client.streams.publish("s.jobs", b"%d" % number))
+    first, second = hostile.recv_multipart(), good.recv_multipart()
+    assert len(first[1]) == len(second[1]) == 16, "tickets cannot be guessed"
+    near = int.from_bytes(first[1], "big")
+    for number in range(near - 100, near + 100):
+        if number != near:
+            hostile.send_multipart([first[0], (number % 2**128).to_bytes(16, "big"), b"", b"done"])
+    good.send_multipart([second[0], second[1], b"", b"done"])
+    bridge.reaches("out", done=1)
+    hostile.send_multipart([first[0], first[1], b"", b"done"])
+    bridge.reaches("out", done=2)
+    assert bridge.numbers["out"]["done"] == 2
+
+
+def test_rotated_password_counts_without_a_restart(case):
+    """The server gets another password, and then the file. Meanwhile a changed file of the bridge stops no statistics."""
+    login = 'authorization {{ user: "bridge", password: "{}" }}\n'
+    server, client = case.nats(settings=login.format("old"), user="bridge", password="old")
+    client.make("S", ["s.>"])
+    client.end()
+    endpoint = case.endpoint()
+    secret = case.write("old\n", "password")
+    text = config(server, STORED.format(kind="ROUTER", endpoint=endpoint, more=""))
+    text = text.replace("\n\n", f'\nuser = "bridge"\npassword_file = "{secret}"\n\n', 1)
+    bridge = case.bridge(text)
+    assert ask(case, endpoint, b"a", b"1")[0] == b"stored"
+    server.settings = login.format("new")
+    server.again()
+    bridge.until(lambda: any("authorization" in line for line in bridge.said), "the refusal")
+    waiting = sock(case, "REQ", endpoint)
+    waiting.send_multipart([b"a", b"2"])
+    case.write(text + "\n# touched\n")
+    bridge.process.send_signal(signal.SIGHUP)
+    # Statistics go on while the file waits for NATS.
+    bridge.reaches("in", received=2)
+    case.write("new\n", "password")
+    assert waiting.recv_multipart()[0] == b"stored"
+    bridge.until(lambda: any("read the file again" in line for line in bridge.said), "the changed file")
+    assert bridge.end() == 0
