@@ -26,8 +26,8 @@ use crate::zmq::Socket;
 /// to wait for several things at once; then those have their turn.
 const AT_ONCE: usize = 64;
 
-/// The most bytes of headers of a message. JetStream takes 64 KiB, the id and the name of the stream
-/// included.
+/// Limit of the headers of a message, in bytes. JetStream takes 64 KiB, including the id and the
+/// name of the stream.
 const HEADERS_MAX: usize = 48 * 1024;
 const TOO_MANY_PARTS: &str = "it has more than 4096 parts";
 

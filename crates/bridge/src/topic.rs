@@ -129,7 +129,7 @@ impl Mapping {
     }
 }
 
-/// The filters of this bridge that a subject of NATS's is among: for `a.b` these are `a.b` and `a.>`.
+/// The filters of this bridge that match a NATS subject: for `a.b` these are `a.b` and `a.>`.
 pub fn filters(subject: &str) -> impl Iterator<Item = String> {
     let below = subject.match_indices('.').map(|(at, _)| format!("{}>", &subject[..=at]));
     std::iter::once(subject.to_owned()).chain(below)

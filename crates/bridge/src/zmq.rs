@@ -38,8 +38,8 @@ pub enum Socket {
     Dealer(aio::Dealer, Box<aio::Monitor>),
 }
 
-/// What a ROUTER receives in place of a peer that has gone. It is secret, so that no peer can send it
-/// in the name of itself. `None` if there are no random numbers.
+/// The message that a ROUTER receives when a peer has disconnected. It is secret, so that no peer
+/// can send it itself. `None` if there are no random numbers.
 fn farewell() -> Option<&'static [u8]> {
     static WORD: OnceLock<Option<[u8; 32]>> = OnceLock::new();
     let word = WORD.get_or_init(|| {

@@ -190,8 +190,8 @@ impl Guard {
     /// Whether a socket may do this, and with which options.
     ///
     /// # Errors
-    /// EACCES if a rule refuses it, or wants a wrap that cannot be put on; [`Error::Invalid`] if the
-    /// policy cannot be read.
+    /// EACCES if a rule refuses it, or wants a wrap that cannot be put on; [`Error::Invalid`] if
+    /// the policy cannot be read.
     pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Denied> {
         let invalid = |why: String| Denied { error: Error::Invalid, why };
         let policy = self.policy().ok_or_else(|| invalid("the policy cannot be read".to_owned()))?;

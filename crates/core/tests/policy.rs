@@ -10,7 +10,7 @@ use common::{bind, connected, last_endpoint, recv, set, test};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
@@ -75,15 +75,17 @@ fn loopback_judges_the_socket_that_is_bound() {
         set(&mut server, USE_FD, open.as_raw_fd());
         refused(server.bind(&format!("tcp://127.0.0.1:{}", open.local_addr().unwrap().port())));
         let near = TcpListener::bind("127.0.0.1:0").unwrap();
-        set(&mut server, USE_FD, near.as_raw_fd());
-        server.bind(&format!("tcp://{}", near.local_addr().unwrap())).unwrap();
+        let at = near.local_addr().unwrap();
+        // Taken over.
+        set(&mut server, USE_FD, near.into_raw_fd());
+        server.bind(&format!("tcp://{at}")).unwrap();
         // Files that others can reach.
         let folder = Folder::new("descriptor");
         let path = folder.0.join("socket");
-        let listener = UnixListener::bind(&path).unwrap();
+        let listener = UnixListener::bind(&path).unwrap().into_raw_fd();
         for (mode, is_closed) in [(0o777, false), (0o660, false), (0o600, true)] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            set(&mut server, USE_FD, listener.as_raw_fd());
+            set(&mut server, USE_FD, listener);
             let bound = server.bind(&format!("ipc://{}", path.display()));
             if is_closed { bound.unwrap() } else { refused(bound) }
         }
@@ -449,6 +451,7 @@ fn strict_never_sends_to_another_user() {
         assert_eq!(recv(&mut server), b"one");
         server.unbind(&endpoint).unwrap();
         until(&mut events, DISCONNECTED);
+        fs::remove_file(&path).unwrap();
         // Another user is there when the client connects again. Only root can try this.
         let mut other = Command::new(std::env::current_exe().unwrap());
         other.args(["--ignored", "--exact", "listens_as_another_user", "--nocapture"]);

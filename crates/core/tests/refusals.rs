@@ -66,7 +66,7 @@ fn calls_that_are_refused() {
         let mut told = monitor(context, &mut plain);
         refused(plain.bind("tcp://127.0.0.1:*"));
         until(&mut told, BIND_FAILED as u16);
-        refused(plain.connect("ipc:///nowhere"));
+        refused(plain.connect("tcp://127.0.0.1:9"));
         until(&mut told, FAILED_NO_DETAIL as u16);
     });
 }

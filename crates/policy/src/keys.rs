@@ -55,16 +55,16 @@ pub struct Clients {
     /// Each public key, with the user id of its owner: the name of the file without its extension.
     /// Files come in the order of their names.
     pub keys: Vec<(String, String)>,
-    /// Files and lines that admit nobody, in words.
+    /// Files and lines that admit no client, in words.
     pub faults: Vec<String>,
-    /// Files of the folder that are not called `NAME.pub`. They admit nobody.
+    /// Files of the folder that are not called `NAME.pub`. They admit no client.
     pub ignored: Vec<PathBuf>,
     /// True if the system could not read one of the files, so that another try may help.
     pub is_partial: bool,
 }
 
 /// Reads the public keys of a file, or of the files `NAME.pub` of a folder. Each line and each file
-/// counts by itself: a malformed one admits nobody and changes nothing about the others.
+/// counts by itself: a malformed one admits no client and changes nothing about the others.
 ///
 /// # Errors
 /// The system's: the file or the folder is not there or cannot be read, or the process has no

@@ -110,7 +110,7 @@ pub(crate) const OF_ONE_SOCKET: &[i32] = &[
     MAX_SUBSCRIPTIONS,
 ];
 
-/// Options of TLS that say who a socket is, and whom it trusts.
+/// TLS options for the identity of a socket and the authorities that it trusts.
 pub(crate) const CERTIFICATES: &[i32] = &[WSS_KEY_PEM, WSS_CERT_PEM, WSS_TRUST_PEM];
 
 /// Longest text of an option that can be read.

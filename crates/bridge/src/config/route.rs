@@ -96,8 +96,8 @@ pub enum Start {
 pub enum Job {
     /// *As it comes*, into NATS.
     Publish,
-    /// *As it comes*, out of NATS: as one of a group, with a queue of this length, for at
-    /// most so many subscriptions.
+    /// *As it comes*, out of NATS: as a member of a group, with a queue of this length and a limit
+    /// of subscriptions.
     Deliver { group: Option<String>, queue: usize, subscriptions: usize },
     /// *Stored*: into a stream.
     Stored { stream: String, window: usize, id_part: Option<usize> },

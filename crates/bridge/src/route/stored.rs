@@ -4,9 +4,9 @@
 //! acknowledged it, under the same id, so that the stream keeps it once. While the window is full
 //! nothing is read, and senders feel it.
 //!
-//! A message that the stream will never take is refused at once: the others go on. A ROUTER answers
-//! its REQ or DEALER peers: `stored` and the number in the stream, or `refused` and the reason. Each
-//! peer gets its answers in the order of its messages, and waits for no other peer. What was
+//! A message that the stream will never take is refused at once: the others go on. A ROUTER
+//! answers its REQ or DEALER peers: `stored` and the number in the stream, or `refused` and the
+//! reason. Each peer gets its answers in the order of its messages, and waits for no other peer. What was
 //! answered with `stored` is kept, whatever happens to the bridge.
 
 mod lanes;
@@ -286,7 +286,7 @@ fn is_final(error: &PublishError) -> bool {
 }
 
 /// Whether JetStream refuses the message itself. A full stream, or a server without room, is worth
-/// waiting for; a subject that is full for itself is not, as nobody else would wait for it.
+/// waiting for; a subject that is full by itself is not, because only its own messages would wait.
 fn is_permanent(refusal: &jetstream::Error) -> bool {
     match refusal.error_code() {
         ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM
@@ -299,8 +299,8 @@ fn is_permanent(refusal: &jetstream::Error) -> bool {
     }
 }
 
-/// Why a subject that no stream has taken will not be taken later: the stream is there, and does not
-/// have it.
+/// Why a subject that no stream has taken will not be taken later: the stream exists, and does
+/// not have it.
 async fn misses(course: &Course, stream: &str, subject: &str) -> Option<String> {
     let found = course.nats.streams.get_stream(stream).await.ok()?;
     let subjects = &found.cached_info().config.subjects;

@@ -1,7 +1,7 @@
 //! A descriptor that is kept for reading files when the process has no other one left.
 //!
-//! Strangers who connect can use up all descriptors. A key that is removed meanwhile must take
-//! effect all the same.
+//! Connections of strangers can use up all descriptors. The removal of a key must take effect
+//! even then.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 

@@ -78,7 +78,7 @@ fn has(trust: &Trust, key: u8) -> bool {
 }
 
 #[test]
-fn malformed_lines_of_clients_admit_nobody() {
+fn malformed_lines_of_clients_admit_no_client() {
     let file = File::new("clients", &z85(1));
     let trust = Trust::open(&file.0).unwrap();
     assert!(has(&trust, 1) && !has(&trust, 2));

@@ -32,7 +32,7 @@ struct Known {
 struct List {
     /// The user id of each key: the name of the file that it stands in.
     keys: HashMap<[u8; 32], Arc<str>>,
-    /// What admits nobody, and why.
+    /// Files and lines that admit no client, and why.
     faults: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl Trust {
         &self.path
     }
 
-    /// The user id of the key's owner if it is one of them, now. A list that is gone admits nobody.
+    /// The user id of the key's owner if it is one of them, now. A missing list admits no client.
     pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         let mut known = lock(&self.known);
         known.refresh(&self.path);

@@ -152,8 +152,10 @@ impl Socket {
                 });
                 if asked.is_err() {
                     bound.unlink.iter().for_each(Leftover::remove);
+                    bound.listener.give_back();
+                    let denied = asked.map(|()| None);
+                    return unless_denied(&self.tap, denied, endpoint, event::BIND_FAILED).map(drop);
                 }
-                unless_denied(&self.tap, asked.map(|()| None), endpoint, event::BIND_FAILED)?;
                 self.last_endpoint = bound.endpoint.as_str().into();
                 let certificates = wrapped.map(|wrapped| {
                     bound.carrying = Some(wrapped.carrying);

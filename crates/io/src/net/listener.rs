@@ -79,6 +79,13 @@ impl Listener {
         Ok(Listener { taken: Some(taken), fd, family })
     }
 
+    /// Ends it. A socket that was taken over is the program's again, and stays open.
+    pub fn give_back(self) {
+        if self.taken.is_some() {
+            std::mem::forget(self.fd);
+        }
+    }
+
     /// Takes the next connection. WouldBlock if there is none; other errors concern that connection
     /// ([`concerns_one_connection`](super::concerns_one_connection)) or the process, never the
     /// listener itself.

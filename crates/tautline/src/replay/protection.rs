@@ -42,8 +42,8 @@ pub(super) fn compare<K: Kind, J: Kind>(
     Ok(())
 }
 
-/// Refuses a ring that binds as the client of its mechanism: it could check nobody, and would tell
-/// its password to whoever connects.
+/// Refuses a ring that binds as the client of its mechanism: it could check no peer, and would
+/// tell its password to every peer that connects.
 ///
 /// # Errors
 /// [`Error::Invalid`].

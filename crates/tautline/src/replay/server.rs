@@ -218,8 +218,8 @@ mod tests {
     use crate::Dealer;
 
     #[test]
-    fn peers_that_do_not_read_shut_nobody_out() {
-        with_watchdog(Duration::from_secs(60), "peers_that_do_not_read_shut_nobody_out", || {
+    fn peers_that_do_not_read_do_not_shut_others_out() {
+        with_watchdog(Duration::from_secs(60), "peers_that_do_not_read_do_not_shut_others_out", || {
             let context = Context::new();
             let mut ring = Ring::new(1000, usize::MAX);
             for number in 0..100 {

@@ -213,8 +213,8 @@ enum Question {
     /// Its epoch. If that is still the same, the messages from this number on are asked for.
     Gap(u64),
     /// Its epoch, or without one a message that it had before. If it is still the same publisher,
-    /// the message that is held was delivered before, or is of an epoch that has ended. Otherwise it
-    /// is one of the new epoch.
+    /// the held message was delivered before, or is of an epoch that has ended. Otherwise it is one
+    /// of the new epoch.
     Doubt,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A DEALER does not know which worker it asks. But a REP gives back what stands before the empty
 //! part: the message's ticket, a random number. So a worker can answer only for what it was given.
-//! As many messages are out as there are workers. What a worker has taken with it when it went stays
-//! out until its time is over.
+//! As many messages are out as there are workers. If a worker disconnects, its messages stay out
+//! until their time is over.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::zmq::{Heard, Socket};
 /// Of how many workers that have gone it is remembered.
 const GONE: usize = 1024;
 
-/// Which message it is. Nobody can guess one.
+/// Identifies a message. It cannot be guessed.
 type Ticket = [u8; 16];
 
 /// The workers, and what they have.
