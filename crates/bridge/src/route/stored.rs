@@ -6,8 +6,8 @@
 //!
 //! A message that the stream will never take is refused at once: the others go on. A ROUTER
 //! answers its REQ or DEALER peers: `stored` and the number in the stream, or `refused` and the
-//! reason. Each peer gets its answers in the order of its messages, and waits for no other peer. What was
-//! answered with `stored` is kept, whatever happens to the bridge.
+//! reason. Each peer gets its answers in the order of its messages, and waits for no other peer.
+//! What was answered with `stored` is kept, whatever happens to the bridge.
 
 mod lanes;
 
