@@ -41,7 +41,15 @@ budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 # What the suites are built and run with. What only those of a merge or of the night need, they install themselves.
 TEST_TOOLS := cargo:cargo gcc:gcc g++:g++ make:make nm:binutils pkg-config:pkg-config cmake:cmake python3:python3 py=ensurepip:python3-venv \
     lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev valgrind:valgrind ip:iproute2 pkill:procps flock:util-linux
-MERGE_TOOLS := node:nodejs npm:npm go:golang-go javac:openjdk-17-jdk-headless mvn:maven mcs:mono-mcs mono:mono-runtime
+MERGE_TOOLS := node:nodejs npm:npm go:golang-go javac:default-jdk-headless mvn:maven mcs:mono-mcs mono:mono-runtime
+# Compiler caches, if they are here.
+ifneq ($(shell command -v sccache),)
+test test-all test-nightly: export RUSTC_WRAPPER := sccache
+endif
+ifneq ($(shell command -v ccache),)
+test test-all test-nightly: export CMAKE_C_COMPILER_LAUNCHER := ccache
+test test-all test-nightly: export CMAKE_CXX_COMPILER_LAUNCHER := ccache
+endif
 empty :=
 # ONLY="abi interop": these suites. OPTIONS: CTest's, for example OPTIONS=--rerun-failed.
 suites = tests/run $(OPTIONS) $(if $(ONLY),-R '^($(subst $(empty) $(empty),|,$(strip $(ONLY))))$$',$1)

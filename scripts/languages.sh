@@ -36,8 +36,8 @@ for name in "${names[@]}"; do
     case $name in
         node-*) tools+=(node:nodejs npm:npm) ;;
         go) tools+=(go:golang-go gcc:gcc pkg-config:pkg-config) ;;
-        java) tools+=(javac:openjdk-17-jdk-headless) ;;
-        jeromq) tools+=(javac:openjdk-17-jdk-headless mvn:maven) ;;
+        java) tools+=(javac:default-jdk-headless) ;;
+        jeromq) tools+=(javac:default-jdk-headless mvn:maven) ;;
         dotnet | mono) tools+=(mcs:mono-mcs mono:mono-runtime) ;;
         python) tools+=(python3:python3 py=ensurepip:python3-venv) ;;
     esac

@@ -2,7 +2,7 @@
 # Java with jzmq, the binding by JNI, as Debian has it. Variables and results: bench/languages/build.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-"$ROOT/scripts/need.sh" javac:openjdk-17-jdk-headless
+"$ROOT/scripts/need.sh" javac:default-jdk-headless
 if [[ ! -e $CACHE/.complete ]]; then
     # Unpacked, not installed: the package would bring a libzmq of its own into the loader's default path.
     cd "$CACHE"

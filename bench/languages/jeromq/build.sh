@@ -2,7 +2,7 @@
 # The programs of ../java on JeroMQ, which has the same classes. Variables and results: bench/languages/build.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-"$ROOT/scripts/need.sh" javac:openjdk-17-jdk-headless mvn:maven
+"$ROOT/scripts/need.sh" javac:default-jdk-headless mvn:maven
 for artifact in org.zeromq:jeromq:0.6.0 eu.neilalexander:jnacl:1.0.0; do
     file=${artifact#*:}
     [[ -e $CACHE/${file/:/-}.jar ]] || mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \

@@ -25,7 +25,7 @@ jar() {
 }
 
 java_peer() {
-    "$root/scripts/need.sh" javac:openjdk-17-jdk-headless mvn:maven && mkdir -p "$peers/java" &&
+    "$root/scripts/need.sh" javac:default-jdk-headless mvn:maven && mkdir -p "$peers/java" &&
         jar org.zeromq:jeromq:0.6.0 && jar eu.neilalexander:jnacl:1.0.0 &&
         javac -nowarn -Xlint:-deprecation -cp "$peers/java/*" -d "$peers/java/classes" "$here/peers/java/Peer.java"
 }

@@ -95,7 +95,7 @@ for section in "${sections[@]}"; do
             programs main.go
             try 1 ;;
         Java)
-            tools javac:openjdk-17-jdk-headless apt-get:apt dpkg:dpkg || continue
+            tools javac:default-jdk-headless apt-get:apt dpkg:dpkg || continue
             debs libzmq-java libzmq-jni
             programs Program.java
             # The packages' files are elsewhere than the page says.
@@ -106,12 +106,13 @@ for section in "${sections[@]}"; do
             try 2 ;;
         PHP)
             tools apt-get:apt dpkg:dpkg || continue
-            debs php8.2-cli php8.2-zmq php8.2-common libedit2 libbsd0 libmd0 libargon2-1 libsodium23 libmagic1
+            mapfile -t packages < <(php_packages)
+            debs "${packages[@]}"
             programs program.php
             mkdir -p "$work/bin"
             # What Debian's configuration would do: the extension, and the libraries of PHP itself.
             printf '#!/bin/sh\nLD_LIBRARY_PATH=$LD_LIBRARY_PATH:%s exec %s -n -d extension=%s "$@"\n' \
-                "$(dirname "$(find "$debian" -name libedit.so.2 | head -n 1)")" "$debian/usr/bin/php8.2" \
+                "$(dirname "$(find "$debian" -name libedit.so.2 | head -n 1)")" "$(printf '%s\n' "$debian"/usr/bin/php[0-9]* | head -n 1)" \
                 "$(find "$debian" -name zmq.so | head -n 1)" >"$work/bin/php"
             chmod +x "$work/bin/php"
             PATH=$work/bin:$PATH try 1 ;;

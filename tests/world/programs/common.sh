@@ -86,6 +86,16 @@ unpack_debs() {
     for deb in *.deb; do dpkg -x "$deb" . || return 1; done
 }
 
+# php_packages: the packages of the system's PHP, whose names have its version, and of the libraries that it needs.
+php_packages() {
+    local version package
+    apt-cache show php-cli >/dev/null 2>&1 || apt-get update >/dev/null
+    version=$(apt-cache depends php-cli | sed -n 's/.*Depends: \(php[0-9.]*\)-cli$/\1/p' | head -n 1)
+    for package in "$version"-{cli,zmq,common} libedit2 libbsd0 libmd0 libargon2-1 libsodium23 libmagic1 libmagic1t64; do
+        ! apt-cache show "$package" >/dev/null 2>&1 || echo "$package"
+    done
+}
+
 # need WHAT:PACKAGE ...: as scripts/need.sh, but what cannot be had skips the program.
 need() {
     "$root/scripts/need.sh" "$@" >&2 || give_up "needs $*"

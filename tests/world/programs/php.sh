@@ -4,11 +4,12 @@
 start php "$@"
 need apt-get:apt dpkg:dpkg
 
-fetch php-debian unpack_debs php8.2-cli php8.2-zmq php8.2-common libedit2 libbsd0 libmd0 libargon2-1 libsodium23 libmagic1
-debian=$cache/php-debian
+mapfile -t packages < <(php_packages)
+fetch "php-${packages[0]}" unpack_debs "${packages[@]}"
+debian=$cache/php-${packages[0]}
 libraries=$(dirname "$(find "$debian" -name 'libedit.so.2' | head -n 1)")
 run() {
-    TMPDIR=$work LD_LIBRARY_PATH=$prefix/lib:$libraries witness timeout 120 "$debian/usr/bin/php8.2" -n \
+    TMPDIR=$work LD_LIBRARY_PATH=$prefix/lib:$libraries witness timeout 120 "$(printf '%s\n' "$debian"/usr/bin/php[0-9]* | head -n 1)" -n \
         -d extension="$(find "$debian" -name zmq.so | head -n 1)" "$here/php/exchange.php"
 }
 run >"$work/exchange.log" 2>&1 || true
