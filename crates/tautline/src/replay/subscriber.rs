@@ -139,7 +139,7 @@ impl ReliableSubBuilder {
     ///
     /// # Errors
     /// Those of [`Builder::connect`](crate::Builder::connect);
-    /// [`Error::Invalid`](crate::Error::Invalid) if the connection to the ring would be less
+    /// [`Error::Invalid`] if the connection to the ring would be less
     /// protected than that to the publisher.
     pub fn connect(self, publisher: &str, ring: &str) -> Result<ReliableSub> {
         let dealer = self.ring.inherit(&self.socket).linger(Duration::ZERO);
