@@ -52,7 +52,8 @@ test test-all test-nightly: export CMAKE_CXX_COMPILER_LAUNCHER := ccache
 endif
 empty :=
 # ONLY="abi interop": these suites. OPTIONS: CTest's, for example OPTIONS=--rerun-failed.
-suites = tests/run $(OPTIONS) $(if $(ONLY),-R '^($(subst $(empty) $(empty),|,$(strip $(ONLY))))$$',$1)
+known = $(foreach one,$(ONLY),grep -q "^suite.$(one) " tests/CMakeLists.txt || { echo "there is no suite $(one)" >&2; exit 2; };)
+suites = $(known) exec tests/run $(OPTIONS) $(if $(ONLY),-R '^($(subst $(empty) $(empty),|,$(strip $(ONLY))))$$',$1)
 
 test: ## the suites that a change to the engine, the C interface or the Rust crate needs; ONLY="abi interop" names some, of any kind
 	@scripts/need.sh $(TEST_TOOLS) $(if $(ONLY),--also $(MERGE_TOOLS))

@@ -3,7 +3,7 @@
 #
 #   tests/ship/distro/recipes.sh [NAME...]   conan, conda, vcpkg, homebrew
 #
-# They build nothing anew: LIBRARIES=DIR has the library, by default target/release, which is built first. Ends with
+# They build nothing anew: LIBRARIES=DIR has the library, by default the one that the suites share. Ends with
 # `recipes: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -13,8 +13,7 @@ cd "$root"
 scripts/need.sh cargo:cargo gcc:gcc make:make cmake:cmake pkg-config:pkg-config ruby:ruby patchelf:patchelf python3:python3 \
     py=ensurepip:python3-venv >&2
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-if [[ -z ${LIBRARIES:-} ]]; then cargo build --release -p tautline-libzmq; fi
-libraries=$(realpath "${LIBRARIES:-$target/release}")
+libraries=$(realpath "${LIBRARIES:-$("$root/tests/lib/build.sh" library)}")
 work=$(mktemp -d "${TMPDIR:-/tmp}/recipes.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0

@@ -4,7 +4,7 @@
 #   tests/ship/distro/run.sh [SUITE...]   Debian's suites to install into: trixie and bookworm unless named; all: bullseye and forky too, and
 #                                     bionic, Ubuntu's with glibc 2.27; and alpine
 #
-# LIBRARIES=DIR has the library for glibc, by default target/release, which is built first; MUSL=DIR one for musl, without which the
+# LIBRARIES=DIR has the library for glibc, by default the one that the suites share; MUSL=DIR one for musl, without which the
 # package for Alpine is only looked at. PACKAGES=DIR has packages that build.sh or `cargo xtask dist` has made, and only these are tried.
 # ARCH=arm64 tries the .deb for 64-bit ARM in systems of that kind, emulated; LIBRARIES or PACKAGES have to be given then. The systems are
 # kept in target/systems/roots; the first run fetches them. Takes root.
@@ -33,7 +33,7 @@ if [[ $arch == arm64 && $(uname -m) != aarch64 ]]; then
     [[ -n ${LIBRARIES:-}${PACKAGES:-} ]] || { echo "systems: ARCH=$arch needs LIBRARIES=DIR or PACKAGES=DIR" >&2; exit 2; }
     [[ -n ${SYSTEMS_EMULATED:-} ]] || SYSTEMS_EMULATED=yes exec "$here/emulated.sh" "$here/run.sh" "$@"
 fi
-if [[ -z ${LIBRARIES:-}${PACKAGES:-} ]]; then cargo build --release -p tautline-libzmq; fi
+if [[ -z ${LIBRARIES:-}${PACKAGES:-} ]]; then LIBRARIES=$(tests/lib/build.sh library); fi
 export LIBRARIES=${LIBRARIES:-$target/release}
 work=$(mktemp -d "${TMPDIR:-/tmp}/systems-test.XXXXXX")
 chmod 755 "$work"

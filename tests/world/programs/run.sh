@@ -42,7 +42,9 @@ program() {
         grep '^skipped ' "$logs/$1.log" || true
     fi
     # A script that broke before its last line has failed.
-    result "$1" >/dev/null || echo "$1: 0 passed, 1 failed, 0 skipped" >>"$logs/$1.log"
+    if ! result "$1" >/dev/null || [[ $code -ne 0 && $(result "$1") == *" 0 failed"* ]]; then
+        printf '\n%s: 0 passed, 1 failed, 0 skipped\n' "$1" >>"$logs/$1.log"
+    fi
     echo "  $(result "$1") ($((SECONDS - start)) s)"
 }
 export -f program result
