@@ -104,7 +104,9 @@ listed() {
 }
 listed
 # The same of a process that shows itself to tools, if it can.
-[[ -n $baseline ]] || TAUT_OBSERVE=1 listed
+# In a folder of its own: tools that other suites run show every process in the usual one.
+mkdir -p "$work/observed" && chmod 700 "$work/observed"
+[[ -n $baseline ]] || TAUT_OBSERVE=1 XDG_RUNTIME_DIR=$work/observed listed
 
 # With room for so many descriptors more: all moves, or a call says so, or nobody can be accepted. It all moves when there is room again.
 for room in {0..14}; do

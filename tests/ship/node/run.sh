@@ -13,7 +13,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 binding=$root/bindings/node
 tools=$target/bindings/node-tools
 if [[ ${LIMITED:-} != node-binding ]]; then
-    LIMITED=node-binding exec timeout -k 10 "${LIMIT:-700}" "$0" "$@"
+    LIMITED=node-binding exec timeout -k 10 "${LIMIT:-2000}" "$0" "$@"
 fi
 
 if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then

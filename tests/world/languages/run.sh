@@ -8,7 +8,7 @@
 # whose packages cannot be had, is skipped and named. Debian's packages are unpacked instead of installed, as they would
 # bring another libzmq into the loader's default path. Ends with `languages: N passed, N failed, N skipped`.
 . "$(dirname "$0")/../programs/common.sh"
-LIMIT=${LIMIT:-900} start languages "$@"
+LIMIT=${LIMIT:-2200} start languages "$@"
 # The page says what has to be set.
 unset LD_LIBRARY_PATH
 export PREFIX=$prefix TAUTLINE=$root

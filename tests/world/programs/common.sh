@@ -26,12 +26,12 @@ start() {
     name=$1
     # The time limit is for everything: the script runs itself once more under `timeout`.
     if [[ ${LIMITED:-} != "$name" ]]; then
-        LIMITED=$name exec timeout -k 10 "${LIMIT:-500}" "$0" "${@:2}"
+        LIMITED=$name exec timeout -k 10 "${LIMIT:-2000}" "$0" "${@:2}"
     fi
     mkdir -p "$cache"
     work=$(mktemp -d "${TMPDIR:-/tmp}/$name.XXXXXX")
     trap clean_up EXIT
-    trap 'echo "$name: stopped (a time limit of ${LIMIT:-500} s, or by hand)"; exit 1' TERM INT
+    trap 'echo "$name: stopped (a time limit of ${LIMIT:-2000} s, or by hand)"; exit 1' TERM INT
     case ${2:-} in
         baseline)
             "$root/scripts/libzmq-baseline.sh" >&2
