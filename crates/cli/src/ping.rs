@@ -9,6 +9,7 @@
 pub mod dial;
 pub mod talk;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -93,7 +94,7 @@ fn mechanism(security: &Security) -> Result<MechanismConfig> {
         }
         Security::CurveClient { server, own } => MechanismConfig::CurveClient {
             public: *own.public.as_bytes(),
-            secret: (*own.secret.expose_bytes()).into(),
+            secret: Arc::new((*own.secret.expose_bytes()).into()),
             server: *server.as_bytes(),
             random: |bytes| getrandom::fill(bytes).is_ok(),
         },

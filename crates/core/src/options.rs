@@ -293,7 +293,7 @@ pub(crate) struct Common {
     /// ZMQ_CURVE_PUBLICKEY: ours.
     pub(crate) curve_public_key: [u8; 32],
     /// ZMQ_CURVE_SECRETKEY: ours.
-    pub(crate) curve_secret_key: Secret<[u8; 32]>,
+    pub(crate) curve_secret_key: Arc<Secret<[u8; 32]>>,
     /// ZMQ_CURVE_SERVERKEY: the public key of the server that a client accepts.
     pub(crate) curve_server_key: [u8; 32],
     /// ZMQ_GSSAPI_PRINCIPAL: ours.
@@ -403,7 +403,7 @@ impl Options {
 
     /// Whether a secret key was set.
     pub(crate) fn hold_key(&self) -> bool {
-        self.curve_secret_key != Secret::default()
+        *self.curve_secret_key != Secret::default()
     }
 
     /// The options of a new socket of this type.
@@ -488,7 +488,7 @@ impl Options {
                 plain_username: Vec::new(),
                 plain_password: Secret::default(),
                 curve_public_key: [0; 32],
-                curve_secret_key: Secret::default(),
+                curve_secret_key: Arc::default(),
                 curve_server_key: [0; 32],
                 gssapi_principal: Vec::new(),
                 gssapi_service_principal: Vec::new(),

@@ -1,5 +1,7 @@
 //! The handshake of CURVE, and the boxes that follow.
 
+use std::sync::Arc;
+
 use super::handshake;
 use tautline_proto::{MechanismConfig, ServerKeys, public_key};
 
@@ -22,11 +24,14 @@ pub fn seeds() -> Vec<Vec<u8>> {
 pub fn configs() -> [MechanismConfig; 2] {
     let client = MechanismConfig::CurveClient {
         public: public_key(&CLIENT_SECRET),
-        secret: CLIENT_SECRET.into(),
+        secret: Arc::new(CLIENT_SECRET.into()),
         server: public_key(&SERVER_SECRET),
         random: fixed,
     };
-    [client, MechanismConfig::CurveServer { keys: ServerKeys::new(SERVER_SECRET.into()), random: fixed }]
+    [
+        client,
+        MechanismConfig::CurveServer { keys: ServerKeys::new(Arc::new(SERVER_SECRET.into())), random: fixed },
+    ]
 }
 
 fn fixed(out: &mut [u8]) -> bool {

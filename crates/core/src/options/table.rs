@@ -5,6 +5,8 @@
 //! field, and how to check and write it. The C form of the value (and with it the size rules) is in
 //! the name of the function that makes the row.
 
+use std::sync::Arc;
+
 use tautline_proto::SocketType::{Dealer, Pub, Radio, Rep, Req, Router, Stream, XPub, XSub};
 
 use super::row::{
@@ -172,7 +174,7 @@ static TABLE: &[Row] = &[
         "ZMQ_CURVE_SECRETKEY",
         |o| &o.curve_secret_key,
         |o, v| {
-            o.curve_secret_key = v.into();
+            o.curve_secret_key = Arc::new(v.into());
             set(&mut o.mechanism, Mechanism::Curve)
         },
     ),

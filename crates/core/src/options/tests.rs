@@ -367,7 +367,7 @@ fn curve_keys_are_bytes_or_z85() {
     assert_eq!(options.curve_public_key[..4], [0x54, 0xfc, 0xba, 0x24]);
     assert_eq!(get(&options, 48, 41), Ok(with_nul));
     options.set(49, &get(&options, 48, 32).unwrap()).unwrap();
-    assert_eq!(*options.curve_secret_key, options.curve_public_key);
+    assert_eq!(**options.curve_secret_key, options.curve_public_key);
     for bad in [&b"#".repeat(40)[..], &b"%nSc1".repeat(8), &b"\"".repeat(40), &[&text[..], b"x"].concat()] {
         assert_eq!(options.set(48, bad), Err(Error::Invalid));
     }

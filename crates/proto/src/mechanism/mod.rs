@@ -10,6 +10,8 @@ mod curve;
 mod null;
 mod plain;
 
+use std::sync::Arc;
+
 use crate::error::ProtocolError;
 use crate::metadata::Metadata;
 use crate::secret::Secret;
@@ -38,8 +40,8 @@ pub enum MechanismConfig {
     CurveClient {
         /// Our public key.
         public: [u8; 32],
-        /// Our secret key.
-        secret: Secret<[u8; 32]>,
+        /// Our secret key. Shared, because a copy could stay on a stack.
+        secret: Arc<Secret<[u8; 32]>>,
         /// The public key of the server.
         server: [u8; 32],
         /// Where random bytes come from.

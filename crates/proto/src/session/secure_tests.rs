@@ -1,6 +1,8 @@
 //! Handshakes with PLAIN and CURVE, and with a handler that judges: two sessions against each
 //! other, cut anywhere.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::error::Clause;
 use crate::mechanism::{ServerKeys, public_key};
@@ -35,11 +37,12 @@ fn plain() -> [MechanismConfig; 2] {
 fn curve() -> [MechanismConfig; 2] {
     let client = MechanismConfig::CurveClient {
         public: public_key(&CLIENT_SECRET),
-        secret: CLIENT_SECRET.into(),
+        secret: Arc::new(CLIENT_SECRET.into()),
         server: public_key(&SERVER_SECRET),
         random: fixed,
     };
-    let server = MechanismConfig::CurveServer { keys: ServerKeys::new(SERVER_SECRET.into()), random: fixed };
+    let server =
+        MechanismConfig::CurveServer { keys: ServerKeys::new(Arc::new(SERVER_SECRET.into())), random: fixed };
     [client, server]
 }
 

@@ -1,5 +1,7 @@
 //! The client's half of the CURVE handshake (RFC 26).
 
+use std::sync::Arc;
+
 use super::nacl::{self, BoxKey, long_nonce, random_bytes, short_nonce};
 use super::traffic::{CLIENT_PREFIX, SERVER_PREFIX, Traffic};
 use super::{READY_LEN, Random, WELCOME_LEN, take};
@@ -41,7 +43,7 @@ enum Step {
 
 struct Client {
     public: [u8; 32],
-    secret: Secret<[u8; 32]>,
+    secret: Arc<Secret<[u8; 32]>>,
     server: [u8; 32],
     random: Random,
     metadata: Vec<u8>,

@@ -21,6 +21,8 @@ mod server;
 mod tests;
 mod traffic;
 
+use std::sync::Arc;
+
 use super::{Entry, Mechanism, MechanismConfig};
 use crate::secret::Secret;
 
@@ -39,12 +41,12 @@ pub type Random = fn(&mut [u8]) -> bool;
 #[derive(Clone, Debug)]
 pub struct ServerKeys {
     public: [u8; 32],
-    secret: Secret<[u8; 32]>,
+    secret: Arc<Secret<[u8; 32]>>,
 }
 
 impl ServerKeys {
-    /// The keys that belong to a secret one.
-    pub fn new(secret: Secret<[u8; 32]>) -> Self {
+    /// Derives the public key. The secret key is shared, because a copy could stay on a stack.
+    pub fn new(secret: Arc<Secret<[u8; 32]>>) -> Self {
         Self { public: public_key(&secret), secret }
     }
 }

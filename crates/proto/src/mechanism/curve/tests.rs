@@ -30,14 +30,14 @@ const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
 fn client_config(server: [u8; 32]) -> MechanismConfig {
     MechanismConfig::CurveClient {
         public: public_key(&CLIENT_SECRET),
-        secret: CLIENT_SECRET.into(),
+        secret: Arc::new(CLIENT_SECRET.into()),
         server,
         random: counting,
     }
 }
 
 fn server_config() -> MechanismConfig {
-    MechanismConfig::CurveServer { keys: ServerKeys::new(SERVER_SECRET.into()), random: counting }
+    MechanismConfig::CurveServer { keys: ServerKeys::new(Arc::new(SERVER_SECRET.into())), random: counting }
 }
 
 fn client() -> Box<dyn Mechanism> {
@@ -279,7 +279,8 @@ fn without_randomness_nothing_is_sent() {
     let mut out = Vec::new();
     assert_eq!(client::start(&config).begin(Vec::new(), &mut out).unwrap_err(), ProtocolError::NoRandomness);
     let hello = until(0).2;
-    let config = MechanismConfig::CurveServer { keys: ServerKeys::new(SERVER_SECRET.into()), random: none };
+    let config =
+        MechanismConfig::CurveServer { keys: ServerKeys::new(Arc::new(SERVER_SECRET.into())), random: none };
     let fault = server::start(&config).receive(b"HELLO", &hello, &mut out).unwrap_err();
     assert_eq!((fault, out.len()), (ProtocolError::NoRandomness, 0));
 }
