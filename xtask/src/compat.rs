@@ -1,4 +1,4 @@
-//! `docs/compat.md` names everything that `zmq.h` has, with the same numbers.
+//! `docs/reference/compat.md` names everything that `zmq.h` has, with the same numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const INTERNAL: [&str; 9] = [
 /// Findings: constants and functions that the page leaves out, and rows with another number.
 pub fn check(root: &Path) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
-    findings(&read("include/zmq.h"), &read("xtask/functions.txt"), &read("docs/compat.md"))
+    findings(&read("include/zmq.h"), &read("xtask/functions.txt"), &read("docs/reference/compat.md"))
 }
 
 fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
@@ -33,7 +33,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
             // A table of many with a long beginning in common names only the rest.
             || name.strip_prefix("ZMQ_PROTOCOL_ERROR_").is_some_and(|rest| words.contains(rest));
         if !known && !INTERNAL.contains(&name) {
-            findings.push(format!("docs/compat.md does not say anything about {name}"));
+            findings.push(format!("docs/reference/compat.md does not say anything about {name}"));
         }
     }
     for line in page.lines().filter(|line| line.starts_with("| ")) {
@@ -45,7 +45,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
         if let (Some(Some(defined)), Some(value)) = (defined, number(value))
             && *defined != value
         {
-            findings.push(format!("docs/compat.md says {value} of {name}, zmq.h {defined}"));
+            findings.push(format!("docs/reference/compat.md says {value} of {name}, zmq.h {defined}"));
         }
     }
     findings
@@ -87,10 +87,10 @@ mod tests {
         assert_eq!(
             findings(header, "zmq_f\nzmq_g\n", page),
             [
-                "docs/compat.md does not say anything about ZMQ_C",
-                "docs/compat.md does not say anything about zmq_g",
-                "docs/compat.md says 17 of ZMQ_B, zmq.h 16",
-                "docs/compat.md says 3 of X, zmq.h 2",
+                "docs/reference/compat.md does not say anything about ZMQ_C",
+                "docs/reference/compat.md does not say anything about zmq_g",
+                "docs/reference/compat.md says 17 of ZMQ_B, zmq.h 16",
+                "docs/reference/compat.md says 3 of X, zmq.h 2",
             ]
         );
     }

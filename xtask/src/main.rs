@@ -28,8 +28,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
-                      docs/compat.md names all of zmq.h, one version everywhere, words and columns of comments
-  unsafe [--write]    compare docs/unsafe.md with the sources, or write it
+                      docs/reference/compat.md names all of zmq.h, one version everywhere, words and columns of comments
+  unsafe [--write]    compare docs/develop/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
   dist [--here] [--twice] [library|taut|python|node|dotnet|systems|crates|sbom]...
@@ -37,7 +37,7 @@ usage: cargo run -p xtask -- COMMAND
   ablate [RULE]... [--list | options of the benchmark]
                       what each rule of the engine's timing buys, in several environments: bench/README.md
   simulate [--seed N [--trace] | --seeds N | --minutes M]...
-                      the engine in a simulated system, from numbers: docs/simulation.md
+                      the engine in a simulated system, from numbers: docs/develop/simulation.md
   faults [--refresh]  check that each planted fault of tests/sim/faults applies to the sources; or write its context anew
   benches             the results of `cargo bench -p tautline` as a table";
 
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["check"] => check(&root),
         ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
-        ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
+        ["unsafe", "--write"] => report("docs/develop/unsafe.md", &unsafe_sites::write(&root)),
         ["abi"] => abi::run(&root, &default_library()),
         ["link", system] => link::run(&root, &target(), system),
         ["ablate", arguments @ ..] => ablate::run(&root, arguments),

@@ -1,6 +1,6 @@
 //! Unsafe code stays where it is allowed, argued for and counted.
 //!
-//! `docs/unsafe.md` lists every file with unsafe code and what for; the counts in it are compared with the sources, so
+//! `docs/develop/unsafe.md` lists every file with unsafe code and what for; the counts in it are compared with the sources, so
 //! that new unsafe code shows up in a review. `--write` brings the counts up to date and keeps the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ const ATTRIBUTES: [(&str, &str); 5] = [
     ("xtask/src/main.rs", "#![forbid(unsafe_code)]"),
 ];
 
-const DOCUMENT: &str = "docs/unsafe.md";
+const DOCUMENT: &str = "docs/develop/unsafe.md";
 
 const HEAD: &str = "\
 # Unsafe code
@@ -103,7 +103,8 @@ pub fn write(root: &Path) -> Vec<String> {
     if missing > 0 {
         println!("{missing} file(s) without a reason: write it into the last column");
     }
-    let written = fs::create_dir_all(root.join("docs")).and_then(|()| fs::write(root.join(DOCUMENT), text));
+    let written =
+        fs::create_dir_all(root.join("docs/develop")).and_then(|()| fs::write(root.join(DOCUMENT), text));
     written.err().map(|error| format!("{DOCUMENT}: {error}")).into_iter().collect()
 }
 
