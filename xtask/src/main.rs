@@ -28,7 +28,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
-                      docs/reference/compat.md names all of zmq.h, one version everywhere, words and columns of comments
+                      docs/reference names all of zmq.h, one version everywhere, words and columns of comments
   unsafe [--write]    compare docs/develop/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
