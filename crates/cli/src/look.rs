@@ -1,7 +1,7 @@
 //! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `tap`, `metrics`,
 //! `web`.
 //!
-//! Everything is read from the files of counters (`docs/operate/observe.md`) by `tautline-observe`;
+//! Everything is read from the files of counters (`docs/reference/counters-file.md`) by `tautline-observe`;
 //! the processes notice nothing of it. A file that cannot be read is told, and the others are
 //! shown.
 

@@ -17,7 +17,7 @@
 //!             records  two images            records  why nothing moves
 //! ```
 //!
-//! The reader stops nothing, takes no lock and maps no memory. `docs/operate/observe.md` describes
+//! The reader stops nothing, takes no lock and maps no memory. `docs/reference/counters-file.md` describes
 //! the file byte by byte.
 
 #![forbid(unsafe_code)]
