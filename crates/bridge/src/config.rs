@@ -1,4 +1,4 @@
-//! The file of a bridge: where NATS is, and the routes. `docs/use/jetstream.md` describes it.
+//! The file of a bridge: where NATS is, and the routes. `docs/reference/bridge-file.md` describes it.
 
 mod file;
 mod nats;
