@@ -736,7 +736,7 @@ ZMQ_EXPORT uint32_t zmq_connect_peer(void *s, const char *addr);
 ZMQ_EXPORT int zmq_disconnect_peer(void *s, uint32_t routing_id);
 ZMQ_EXPORT int zmq_socket_get_peer_state(void *s, const void *routing_id, size_t routing_id_size);
 /*
- * Tautline's own event, for event_version 3: a peer has subscribed to a topic, or published one, that it may not (docs/operate/policy.md). It comes
+ * Tautline's own event, for event_version 3: a peer has subscribed to a topic, or published one, that it may not (docs/operate/policy-users.md). It comes
  * for the first one of a connection; its value is EACCES. Version 3 tells of the peer, and in its reason of the topic and the rule.
  */
 #define ZMQ_TAUTLINE_EVENT_TOPIC_REFUSED 0x10000000

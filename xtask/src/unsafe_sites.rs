@@ -41,7 +41,9 @@ const DOCUMENT: &str = "docs/develop/unsafe.md";
 const HEAD: &str = "\
 # Unsafe code
 
-Every file with unsafe code, and what it needs it for. The counts are checked by `cargo run -p xtask -- check`;
+For reviewers of unsafe code. This page lists every file with unsafe code and its reason for it.
+
+The counts are checked by `cargo run -p xtask -- check`;
 `cargo run -p xtask -- unsafe --write` brings them up to date, the reasons are written by hand. Each block carries a
 `SAFETY` comment with the argument; tests are not counted.
 

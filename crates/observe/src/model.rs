@@ -473,7 +473,7 @@ mod tests {
     use super::*;
     use crate::record::Record;
 
-    /// The rows of the tables in docs/reference/counters-file.md, kind by kind, are the fields here.
+    /// The tables in docs/reference/counters-file.md have the fields of each kind of record.
     #[test]
     fn the_documented_layout_is_this_one() {
         let page = include_str!("../../../docs/reference/counters-file.md");
