@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the build profile is worth: builds Tautline in several ways and runs them side by side, on the benchmark's own
-# programs. bench/lab.md says what came out and what is shipped.
+# programs. docs/results/build-profiles.md has the results.
 #
 #   scripts/profiles.sh [ARGUMENTS OF THE HARNESS]      for example --pairs 5 --only transport=tcp
 #
