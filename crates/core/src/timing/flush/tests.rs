@@ -1,4 +1,4 @@
-//! The flush rule, with a clock of its own.
+//! Tests of the flush rule with a simulated clock.
 
 use super::super::HABIT;
 use super::super::bursts::SURE_ENOUGH;
@@ -8,13 +8,13 @@ fn us(n: u64) -> u64 {
     tautline_io::clock::nanos_to_ticks(n * 1000)
 }
 
-/// A rule for a thread that has written nothing yet.
+/// Returns a rule for a thread that has not written yet.
 fn rule() -> FlushRule {
     spent::forget();
     FlushRule::default()
 }
 
-/// The owner writes at `now`, which takes 10 µs. When it is done.
+/// Writes at `now`, which takes 10 µs. Returns the end of the write.
 fn write(rule: &mut FlushRule, now: u64) -> u64 {
     rule.flushed(now, now + us(10), true);
     now + us(10)
@@ -27,7 +27,8 @@ fn the_first_message_of_a_lull_is_written_at_once() {
     assert_eq!(rule.decide(us(1000), 66, 64, false), Decision::Flush);
 }
 
-/// The first messages are often sent before there is a connection, and a write ends at once.
+/// Programs often send the first messages before a connection exists, and such a write ends at
+/// once.
 #[test]
 fn what_a_write_costs_is_learned_however_little_the_first_one_took() {
     for first in 1..50 {
@@ -47,7 +48,8 @@ fn what_a_write_costs_is_learned_however_little_the_first_one_took() {
     }
 }
 
-/// A ping-pong through shared memory is quicker than the least time between two writes to a kernel.
+/// A ping-pong through shared memory is faster than the minimum time between two writes to a
+/// kernel.
 #[test]
 fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
     let written = |cost: u64| {
@@ -70,7 +72,7 @@ fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
 
 #[test]
 fn a_full_write_is_all_that_goes_into_one_segment() {
-    // With the header of each frame; 65,483 bytes are a segment over loopback.
+    // With the header of each frame. Over loopback a segment has 65,483 bytes.
     for (len, messages) in
         [(64, 989), (255, 254), (256, 246), (1024, 63), (8192, 7), (16_384, 3), (40_000, 1), (65_536, 1)]
     {
@@ -97,14 +99,14 @@ fn the_next_look_of_a_stream_is_where_its_write_is_full() {
     assert_eq!(pending, 63 * framed(1024));
 }
 
-/// Sends a burst at `start`, a message every 100 ns but for the time that a write takes; the
-/// numbers of the messages after which it was written.
+/// Sends a burst at `start`: a message every 100 ns, plus the time of the writes. Returns the
+/// numbers of the messages after which a write happened.
 fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
     let (mut written, mut now) = (Vec::new(), start);
     for number in 1..=messages {
         now += tautline_io::clock::nanos_to_ticks(100);
-        // What is left of the burst before, others have written: they give a hint with which the
-        // first message is looked at.
+        // Another thread has written the end of the burst before. Its hint makes the rule look at
+        // the first message.
         if (rule.count() || number == 1) && rule.decide(now, 66, 64, false) == Decision::Flush {
             now = write(rule, now);
             written.push(number);
@@ -170,7 +172,7 @@ fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver
         let _ = burst(&mut rule, us(1000 * round), 10);
     }
     assert_eq!(rule.bursts.lengths, [10; 4]);
-    // Six messages, another thread for 50 us, the other four.
+    // Six messages, then another thread runs for 50 us, then the other four.
     let mut now = us(20_000);
     let decisions: Vec<_> = (0..10u64)
         .map(|n| {
@@ -213,8 +215,9 @@ fn interruptions_that_come_often_are_no_longer_taken_for_such() {
     assert_eq!(burst(&mut rule, us(22_000), 4).last(), Some(&4));
 }
 
-/// Sends bursts of `messages`, one every `work` ns, until it is foreseen how long they are; a write
-/// takes 10 us. Then one at `start` and which messages of it were written.
+/// Sends bursts of `messages`, one message every `work` ns, until the rule predicts their length. A
+/// write takes 10 us. Then sends one burst at `start` and returns the numbers of the written
+/// messages.
 fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
     let ticks = tautline_io::clock::nanos_to_ticks;
     let mut rule = rule();
@@ -322,7 +325,7 @@ fn the_clock_is_looked_at_less_often_however_much_waits_for_the_kernel() {
     let mut rule = rule();
     rule.count();
     rule.flushed(us(1000), us(1001), false);
-    // A message every 250 ns.
+    // One message every 250 ns.
     let looks = (1..=64_u64).filter(|number| {
         let now = us(1001) + tautline_io::clock::nanos_to_ticks(number * 250);
         let looks = rule.count();
