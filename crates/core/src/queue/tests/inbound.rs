@@ -1,9 +1,9 @@
-//! `ByteFiller` and `FrameReader`.
+//! Tests of `ByteFiller` and `FrameReader`.
 
 use super::*;
 use tautline_proto::ProtocolError;
 
-/// Puts bytes in as reads from a kernel would, at most `chunk` at a time.
+/// Puts bytes in like reads from a kernel, at most `chunk` at a time.
 fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
     while !bytes.is_empty() {
         let n = filler.fill(64 * 1024, chunk, |room| Ok(copy(bytes, room)), || false).unwrap();
@@ -19,7 +19,8 @@ fn fill_once(filler: &mut ByteFiller, bytes: &[u8]) {
     assert_eq!(n, bytes.len());
 }
 
-/// Scans what has arrived and publishes it at message boundaries; the number of messages.
+/// Scans the arrived bytes and publishes them at message boundaries. Returns the number of
+/// messages.
 fn scan(filler: &mut ByteFiller) -> Result<u32, ProtocolError> {
     let mut messages = 0;
     loop {
@@ -108,7 +109,7 @@ fn short_messages_are_scanned_together() {
         (0, 9),
     ];
     let stream: Vec<u8> = parts.iter().flat_map(|&(flags, len)| encoded(flags, &body(len, len))).collect();
-    // Behind a first segment that is full comes one that holds all of them.
+    // A full first segment is followed by a segment that holds all of them.
     filler.append(&encoded(0, &body(206, 1))).unwrap();
     assert_eq!(scan(&mut filler), Ok(1));
     assert!(read(&mut reader).is_some() && !reader.ready());
@@ -168,7 +169,7 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
     let bytes = body(1 << 20, 6);
     let stream = encoded(0, &bytes);
     for (round, chunk) in [3000, 65536, 1 << 20].into_iter().enumerate() {
-        // Lost on the way, before it has its place and after; then whole.
+        // Lost on the way, before the body has its memory and after; then complete.
         for part in [10_000, 200_000] {
             fill(&mut filler, &stream[..part], chunk);
             filler.truncate_to_published();
@@ -258,7 +259,7 @@ fn the_body_of_the_frame_just_scanned() {
 #[test]
 fn publishing_stops_at_the_last_message_boundary() {
     let (mut filler, mut reader) = inbound();
-    // To a segment that has room for all.
+    // Into a segment that has room for all.
     fill(&mut filler, &encoded(0, &body(5000, 0)), 65536);
     assert!(read(&mut reader).is_some());
     let parts = [
@@ -500,7 +501,7 @@ fn a_queue_that_is_read_gives_up_its_memory() {
         assert!(read(&mut reader) == Some((MORE, body(len, n))));
         assert!(!reader.rest(&mut filler));
         assert!(read(&mut reader) == Some((0, body(len, n + 1))));
-        // A frame that is not whole, and is then lost with its connection.
+        // An incomplete frame, which is then lost with its connection.
         filler.append(&[0, 9, 1]).unwrap();
         assert!(!reader.rest(&mut filler));
         filler.truncate_to_published();
