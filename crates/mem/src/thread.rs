@@ -40,7 +40,7 @@ impl Drop for Watch {
 }
 
 /// Marks one of our own threads while this value lives: from the thread's first action to its last.
-#[must_use = "its end is the end of the thread"]
+#[must_use = "dropping it marks the end of the thread"]
 #[derive(Debug)]
 pub struct OwnThread(());
 
@@ -103,7 +103,7 @@ mod tests {
                 let before = CALLED.load(SeqCst);
                 let ours = own.is_some();
                 drop(own);
-                assert!(!ours || !at_end(call), "too late");
+                assert!(!ours || !at_end(call), "the thread is already exiting");
                 CALLED.load(SeqCst) - before
             });
             // On our own thread the function was called before the exit, on other threads it was

@@ -269,14 +269,14 @@ mod tests {
     #[test]
     fn a_wait_is_ended_once_and_not_begun_if_that_came_before() {
         let list = Chores::new();
-        assert!(!list.hurry(), "there is nothing");
+        assert!(!list.hurry(), "the list is empty");
         list.add(0);
         assert!(list.wait() && !list.is_hurried());
         assert!(list.hurry() && !list.hurry(), "one wake-up is enough");
         assert!(list.is_hurried() && !list.is_hurried());
         list.go_on();
-        assert!(!list.hurry(), "it is at work");
-        assert!(!list.wait(), "it was hurried meanwhile");
+        assert!(!list.hurry(), "the I/O thread is at work");
+        assert!(!list.wait(), "a hurry came before the wait");
         assert!(list.wait());
     }
 }

@@ -43,6 +43,6 @@ mod tests {
         assert!(wait_for_room(&near, Duration::from_secs(60)));
         fill(&near);
         far.write(&[1]).unwrap();
-        assert!(!wait_for_room(&near, Duration::from_secs(60)), "the peer sends, too");
+        assert!(!wait_for_room(&near, Duration::from_secs(60)), "the peer sends as well");
     }
 }

@@ -233,7 +233,7 @@ mod tests {
         for number in 1..=27 {
             names.insert(PipeId(number), &name(number));
         }
-        assert_eq!(found(&mut names, &name(1)), None, "the first time nobody knows");
+        assert_eq!(found(&mut names, &name(1)), None, "the first lookup finds no pipe");
         for number in (1..=27).chain([1]) {
             names.addressed(PipeId(number));
         }

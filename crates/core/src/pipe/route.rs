@@ -290,10 +290,10 @@ mod tests {
             for begun in [false, true] {
                 assert_eq!(Route::named(pipe, begun).introduced(), PipeId(number));
             }
-            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "no name comes");
+            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "such a route has no name");
             for route in [Route::broadcast(number), Route::named(pipe, false)] {
                 assert_eq!(route.number(), number);
-                assert!(route.next().0 > NOBODY, "it is that of no pipe");
+                assert!(route.next().0 > NOBODY, "the id belongs to no pipe");
             }
         }
         assert!(Route::by_name(None).next().0 > NOBODY);

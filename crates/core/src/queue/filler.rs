@@ -142,7 +142,7 @@ impl ByteFiller {
                 Ok(written) => {
                     let in_order = written[1].is_empty() || written[0].len() == room;
                     let is_there = written.iter().zip(begin).all(|(w, at)| w.is_empty() || w.as_ptr() == at);
-                    assert!(in_order && is_there, "bytes elsewhere than in the room for them");
+                    assert!(in_order && is_there, "bytes were written outside of the lent room");
                     break Ok(written[0].len() + written[1].len());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && again() => {}
@@ -216,7 +216,7 @@ impl ByteFiller {
     /// As many bytes of them are initialised.
     pub(super) unsafe fn filled(&mut self, n: usize) {
         let room = self.end.room();
-        assert!(n <= room + self.lent, "more bytes than there was space for");
+        assert!(n <= room + self.lent, "more bytes were written than there was room for");
         self.lent = 0;
         self.landed(n.min(room));
         if n > room {

@@ -538,7 +538,7 @@ impl Descriptor for Readable {
 
     fn write(&self) {
         let written = std::mem::replace(&mut *self.0.lock().unwrap(), true);
-        assert!(!written, "a write that is spared");
+        assert!(!written, "the descriptor was written twice");
         self.1.notify_one();
     }
 
@@ -585,7 +585,7 @@ fn signal_is_written(made_at_first: bool) {
             waker.join().unwrap();
         }
         signal.quieten();
-        assert!(!signal.descriptor().unwrap().read(), "nothing told, and not quiet");
+        assert!(!signal.descriptor().unwrap().read(), "the descriptor is readable without news");
     });
 }
 
@@ -627,7 +627,7 @@ fn loom_a_signal_without_a_descriptor_is_quietened() {
         }
         waker.join().unwrap();
         signal.quieten();
-        assert!(!signal.descriptor().unwrap().read(), "nothing told, and not quiet");
+        assert!(!signal.descriptor().unwrap().read(), "the descriptor is readable without news");
     });
 }
 

@@ -109,12 +109,12 @@ mod tests {
         let mut watch = Watch::default();
         let all: Vec<_> = (0..8).map(|_| next(&mut watch, true, false)).collect();
         assert_eq!(all, [10, 20, 40, 80, 160, 320, 500, 500]);
-        assert_eq!(next(&mut watch, false, true), 200, "to see whether that is the end");
+        assert_eq!(next(&mut watch, false, true), 200, "to check if the stream has ended");
         assert_eq!(next(&mut watch, true, true), 10);
         assert_eq!(
             next(&mut watch, false, false),
             500,
-            "an owner that foresees what it does is looked at rarely"
+            "the watch rarely looks at an owner that predicts its writes"
         );
     }
 }

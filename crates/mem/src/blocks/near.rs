@@ -138,18 +138,18 @@ mod tests {
     #[test]
     fn a_thread_finds_what_it_gave_last_of_each_small_size() {
         let table = Box::new(Table::new());
-        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "it has no place yet");
+        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "the thread has no place yet");
         table.claim(THREAD);
         assert_eq!(table.take(THREAD, 0), None);
         assert!(table.give(THREAD, 0, block(16).as_ptr()) && table.give(THREAD, 6, block(32).as_ptr()));
-        assert!(!table.give(THREAD, 0, block(48).as_ptr()), "one is kept");
-        assert!(!table.give(THREAD, SMALL.len(), block(48).as_ptr()), "of the small ones");
+        assert!(!table.give(THREAD, 0, block(48).as_ptr()), "one block is kept");
+        assert!(!table.give(THREAD, SMALL.len(), block(48).as_ptr()), "only small blocks are kept");
         assert_eq!(table.take(THREAD, 0), Some(block(16)));
         assert_eq!(table.take(THREAD, 0), None);
         let mut left = Vec::new();
         table.give_up(THREAD, |class, block| left.push((class, block)));
         assert_eq!(left, [(6, block(32).as_ptr())]);
-        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "its place is free");
+        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "the place was given up");
     }
 
     #[test]
@@ -161,9 +161,9 @@ mod tests {
         assert!(table.give(THREAD, 0, block(16).as_ptr()));
         table.claim(other);
         assert!(!table.give(other, 1, block(32).as_ptr()) && table.take(other, 0).is_none());
-        table.give_up(other, |_, _| panic!("not its own"));
+        table.give_up(other, |_, _| panic!("the place belongs to another thread"));
         assert_eq!(table.take(THREAD, 0), Some(block(16)));
-        table.give_up(THREAD, |_, _| panic!("it has nothing"));
+        table.give_up(THREAD, |_, _| panic!("the thread has no blocks"));
         table.claim(other);
         assert!(table.give(other, 1, block(32).as_ptr()));
     }

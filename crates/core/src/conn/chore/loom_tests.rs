@@ -204,7 +204,7 @@ fn check(preemptions: usize, way: Way, receives: bool, script: &'static [(usize,
         model.io.unpark();
         driving.join().unwrap();
         for item in &model.items {
-            assert!(!item.has_more(), "something was left behind");
+            assert!(!item.has_more(), "a message was left behind");
         }
     });
 }

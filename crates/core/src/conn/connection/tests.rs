@@ -45,12 +45,12 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     let (connection, mut writer, peer) = open(&asked, |_| ());
     let message = [&[0, 100][..], &[7; 100]].concat();
     let sent = peer.write(&message.repeat(900)).unwrap();
-    assert!(sent > 80_000, "more than one read takes");
+    assert!(sent > 80_000, "more bytes than one read takes");
     drop(peer);
     writer.append(0, b"nobody takes this").unwrap();
     writer.publish();
     assert!(matches!(connection.try_flush(), Some(Flushed::Lost(_))));
-    assert_eq!(connection.try_flush(), Some(Flushed::NoLink), "it is not tried again and again");
+    assert_eq!(connection.try_flush(), Some(Flushed::NoLink), "a lost stream is not written again");
     assert_eq!((asked.unwritable.load(Relaxed), asked.lost.load(Relaxed)), (1, 0));
     assert!(connection.writable_stream().is_none());
     let mut reads = 0;
@@ -58,13 +58,13 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
         reads += 1;
     }
     assert!(reads > 1);
-    assert_eq!(asked.lost.load(Relaxed), 1, "the end lies behind all of it");
+    assert_eq!(asked.lost.load(Relaxed), 1, "the end comes after all bytes");
     let (stream, peer) = Stream::pair().unwrap();
     connection.close();
     let (stream, registration) = (Arc::new(stream), Token(0));
     let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
     connection.open(1, session, Some(News::Terminated));
-    assert_eq!(connection.try_flush(), Some(Flushed::Drained), "what was not sent goes to the next one");
+    assert_eq!(connection.try_flush(), Some(Flushed::Drained), "unsent messages go to the next session");
     assert_eq!(peer.read(&mut [0; 100]).unwrap(), 19);
 }
 
@@ -188,7 +188,7 @@ fn an_owner_that_waits_for_room_is_told_whichever_thread_writes() {
     writer.append(0, b"somebody else writes this").unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
-    assert!(!told(), "nobody asked");
+    assert!(!told(), "the owner has not asked for room");
     connection.want_room();
     writer.append(0, b"and this").unwrap();
     writer.publish();
@@ -240,7 +240,7 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
         set.read_ready();
         assert!(connection.is_paused());
         peer.write(&message).unwrap();
-        assert!(!set.read_ready(), "nothing is read beyond the mark");
+        assert!(!set.read_ready(), "reading stops at the mark");
         assert!(!is_heard(&set));
         connection.set_receive_limit(0);
         set.resume(&connection);
@@ -264,7 +264,7 @@ fn the_end_of_a_peer_at_the_mark_is_not_told_for_ever() {
     assert!(looks.count() < 10, "a thread that waits for the set would never sleep");
     connection.set_receive_limit(0);
     set.resume(&connection);
-    assert!(!connection.is_paused(), "it reads on");
+    assert!(!connection.is_paused(), "reading continues");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn is_heard(set: &ReadSet) -> bool {
 /// Makes the owner read its only connection until the connection stands apart.
 fn read_until_apart(set: &ReadSet, peer: &Stream) {
     for round in 0.. {
-        assert!(round < 1000, "it never stands apart");
+        assert!(round < 1000, "the connection never stands apart");
         peer.write(&[0, 1, 7]).unwrap();
         let apart = !is_heard(set);
         let mut arrived = Vec::new();
@@ -326,7 +326,7 @@ fn the_only_connection_of_an_owner_that_reads_stands_apart_until_the_driver_is_t
         peer.write(&[0, 1, 7]).unwrap();
         assert!(!is_heard(&set));
         listen();
-        assert!(is_heard(&set), "also what has come before");
+        assert!(is_heard(&set), "the set also reports earlier bytes");
         assert!(set.read_ready());
     }
 }
@@ -418,10 +418,10 @@ fn what_lies_in_shared_memory_is_told_though_the_socket_is_full() {
         assert!(set.read_own(&mut Vec::new(), 1));
     }
     while is_heard(&set) {
-        assert!(!set.read_own(&mut Vec::new(), 1), "a bell that was rung late");
+        assert!(!set.read_own(&mut Vec::new(), 1), "a late bell brings no bytes");
     }
     peer.write(&[0, 1, 7]).unwrap();
-    assert!(is_heard(&set), "it listens again");
+    assert!(is_heard(&set), "the set listens again");
 }
 
 #[test]
@@ -438,15 +438,15 @@ fn what_the_owner_reads_is_told_to_it_and_not_announced() {
         .unzip();
     let set = set_of(&connections.iter().collect::<Vec<_>>());
     let mut arrived = Vec::new();
-    assert!(!set.read_own(&mut arrived, 3), "nothing is there, however often it looks");
+    assert!(!set.read_own(&mut arrived, 3), "the connections have no bytes on any try");
     peers[1].write(&[0, 1, 7]).unwrap();
     assert!(set.read_own(&mut arrived, 3));
     assert_eq!(arrived, [1]);
     peers[0].write(&[1, 1]).unwrap();
-    assert!(!set.read_own(&mut arrived, 3), "no whole message");
+    assert!(!set.read_own(&mut arrived, 3), "the message is incomplete");
     assert_eq!(arrived, [1]);
     assert!(connections.iter().all(|connection| !connection.inbox.pending()));
     peers[0].write(&[7, 0, 0]).unwrap();
     assert!(set.read_ready());
-    assert!(connections[0].inbox.pending(), "whoever else reads announces it");
+    assert!(connections[0].inbox.pending(), "a read by another thread is announced");
 }

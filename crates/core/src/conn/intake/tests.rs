@@ -59,7 +59,7 @@ fn no_more_bytes_wait_than_the_counters_tell_apart() {
     assert!((100_000..100_000 + 2 * READ_BYTES as u64).contains(&full), "{full} bytes");
     while reader.skip().is_some() {}
     reader.credit();
-    assert!(matches!(intake.read(&mut asked), Took::Bytes { .. }), "it goes on");
+    assert!(matches!(intake.read(&mut asked), Took::Bytes { .. }), "reading continues");
 }
 
 /// Subscriptions do not count as messages, but they are limited while the owner is elsewhere.
@@ -89,5 +89,5 @@ fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
     while reader.skip().is_some() {}
     reader.credit();
     assert!(!intake.is_full());
-    assert!(fill(&mut intake) > first, "it goes on");
+    assert!(fill(&mut intake) > first, "reading continues");
 }

@@ -98,7 +98,7 @@ fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
         bed.broadcast.leave(&mut bed.pipes, first);
         assert!(
             !bed.connections[0].keeps_little_unsent(),
-            "whoever has a queue of his own is like any other"
+            "a member with its own queue is like any other pipe"
         );
     }
 }

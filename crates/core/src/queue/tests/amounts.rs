@@ -109,7 +109,7 @@ fn what_the_counters_cannot_tell_apart_is_refused() {
     assert_eq!(writer.append_encoded(&encoded(MORE, &big)), Err(NoMemory));
     let mut kept = Message::from_slice(&big);
     assert_eq!(writer.append_message(0, &mut kept), Err(NoMemory));
-    assert!(kept.as_slice() == big, "the caller has it still");
+    assert!(kept.as_slice() == big, "the caller still has the body");
     writer.append(0, b"end").unwrap();
     all.extend(encoded(0, b"end"));
     writer.publish();

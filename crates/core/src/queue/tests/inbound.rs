@@ -115,24 +115,24 @@ fn short_messages_are_scanned_together() {
     assert!(read(&mut reader).is_some() && !reader.ready());
     filler.append(&stream[..stream.len() - 1]).unwrap();
     assert_eq!(filler.next_short_messages(0, None, |_, _| true), 0);
-    assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some may be too long");
+    assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some parts may be too long");
     assert_eq!(filler.next_short_messages(2, None, |_, _| true), 2);
-    assert_eq!(filler.next_short_messages(u32::MAX, Some(255), |_, _| true), 3, "one of them of two parts");
+    assert_eq!(
+        filler.next_short_messages(u32::MAX, Some(255), |_, _| true),
+        3,
+        "one of the messages has two parts"
+    );
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 0, "a long part");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
-    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "the long one");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "the long message");
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1, "its last part ends a message");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))), "a long message");
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 0, "a command");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
-    assert_eq!(
-        filler.next_short_messages(u32::MAX, None, |_, _| true),
-        1,
-        "the one behind it is not there whole"
-    );
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1, "the next message is incomplete");
     filler.publish_scanned(8);
     assert_eq!((filler.backlog(), filler.unscanned()), (8, 14));
-    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "its first part is");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "its first part is complete");
     filler.append(&stream[stream.len() - 1..]).unwrap();
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1);
     filler.publish_scanned(1);
@@ -305,12 +305,12 @@ fn a_command_that_no_pattern_wants_is_not_seen_without_a_message_behind_it() {
             assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
             assert!(read(&mut reader) == Some((MORE, body(part, 1))) && reader.ready());
             assert!(read(&mut reader) == Some((0, body(part, 2))));
-            assert!(!reader.ready(), "nothing but commands, and a message that has only begun");
+            assert!(!reader.ready(), "only commands and an incomplete message");
             filler.append(&[encoded(0, b"end"), ping.clone()].concat()).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.publish_scanned(1);
             filler.forget_commands();
-            assert!(filler.pending() == 0, "what came last is forgotten");
+            assert!(filler.pending() == 0, "the last commands are forgotten");
             let behind: Vec<_> = std::iter::from_fn(|| read(&mut reader)).collect();
             assert!(behind[2..] == [(MORE, body(begun, 3)), (0, b"end".to_vec())], "behind the two commands");
             assert!(reader.rest(&mut filler));
@@ -396,7 +396,7 @@ fn either_end_may_go_first() {
 }
 
 #[test]
-#[should_panic(expected = "bytes elsewhere than in the room for them")]
+#[should_panic(expected = "bytes were written outside of the lent room")]
 fn bytes_that_are_not_in_the_room_are_refused() {
     let (mut filler, _reader) = inbound();
     let _ = filler.fill(1000, 1000, |_| Ok([vec![0; 10].leak(), &mut []]), || false);
@@ -542,7 +542,7 @@ fn short_messages_are_scanned_up_to_the_first_that_is_not_wanted() {
     assert!(reader.skip_delimiter());
     assert!(!reader.skip_delimiter(), "a part with a body");
     assert!(read(&mut reader) == Some((0, body(3, 3))));
-    assert!(!reader.skip_delimiter(), "nothing is there");
+    assert!(!reader.skip_delimiter(), "the queue is empty");
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 2, "the whole of the refused one");
     filler.publish_scanned(2);
     assert!(reader.skip_delimiter());

@@ -126,7 +126,7 @@ fn the_limit_is_exact() {
         for _ in 0..limit {
             assert!(reader.skip().is_some());
         }
-        assert!(!reader.ready(), "found empty: credit is given");
+        assert!(!reader.ready(), "an empty queue gives credit");
         assert_eq!(send_until_full(&mut writer), limit);
         assert!(reader.skip().is_some());
         reader.credit();

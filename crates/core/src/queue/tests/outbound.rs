@@ -377,7 +377,7 @@ fn segments_of_a_lean_queue_stay_small_while_it_is_drained() {
             writer.append(0, &body(60, n)).unwrap();
             writer.publish();
         }
-        assert!(writer.segment_size() > 10_000, "the other end is far behind");
+        assert!(writer.segment_size() > 10_000, "the drain is far behind");
         assert!(
             drained(&mut drain, 3) == (0..2000).flat_map(|n| encoded(0, &body(60, n))).collect::<Vec<u8>>()
         );

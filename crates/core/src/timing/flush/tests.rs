@@ -119,8 +119,8 @@ fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
 fn the_end_of_a_burst_as_long_as_the_last_ones_is_written_at_once() {
     let mut rule = rule();
     assert_eq!(burst(&mut rule, us(1000), 3), [1]);
-    assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first one is known now");
-    assert_eq!(burst(&mut rule, us(3000), 4), [1, 3], "a longer one: the rest waits");
+    assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first burst is known now");
+    assert_eq!(burst(&mut rule, us(3000), 4), [1, 3], "in a longer burst, the other messages wait");
     assert_eq!(burst(&mut rule, us(4000), 3), [1, 3]);
 }
 
@@ -131,7 +131,7 @@ fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
         let written = burst(&mut rule, us(1000 * (1 + round as u64)), length);
         assert_eq!(written.last() == Some(&length), round >= 3, "round {round}: {written:?}");
     }
-    assert!(rule.next == 1, "and the next one begins with a look");
+    assert!(rule.next == 1, "the next burst begins with a look");
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
     assert_eq!(
         burst(31_000, 6),
         [flush, foreseen, foreseen, flush, unforeseen, told],
-        "longer than foreseen"
+        "longer than predicted"
     );
-    assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "no more to be relied upon");
+    assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "the prediction is no longer reliable");
 }
 
 #[test]
@@ -186,14 +186,14 @@ fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver
         })
         .collect();
     let written: Vec<_> = (1..=10).filter(|&n| decisions[n - 1] == Decision::Flush).collect();
-    assert_eq!(written, [7, 10], "when the sender is back, and at the end");
+    assert_eq!(written, [7, 10], "when the sender continues, and at the end");
     assert!(!decisions.contains(&Decision::Later(Rest::Unforeseen)));
     assert_eq!(rule.bursts.lengths, [10; 4]);
     assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
     assert_eq!(
         burst(&mut rule, us(21_050), 10).last(),
         Some(&10),
-        "after a whole burst a short pause is one"
+        "after a whole burst, a short pause counts"
     );
 }
 
@@ -242,7 +242,7 @@ fn a_burst_that_is_foreseen_and_short_is_written_at_once_when_it_is_whole() {
     assert_eq!(held(100, 10, 1000, false), [10]);
     assert_eq!(held(100, 2, 1000, false), [2]);
     assert_eq!(held(100, 10, 1000, true).first(), Some(&1), "a peer waits for it");
-    assert_eq!(held(100, 10, 20_000, false), [1, 10], "after a long time nobody looks");
+    assert_eq!(held(100, 10, 20_000, false), [1, 10], "after a long time no thread watches");
     assert_eq!(held(100, 1, 1000, false), [1]);
     assert_eq!(held(1_500, 10, 1000, false).first(), Some(&1), "too long to be held");
 }
@@ -262,7 +262,7 @@ fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
     assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
     assert_eq!(decide(first + us(9)), Decision::Flush);
     rule.flushed(first + us(9), first + us(10), true);
-    assert!(!rule.bursts.holds(us(1000), rule.cost), "and the next burst is not held");
+    assert!(!rule.bursts.holds(us(1000), rule.cost), "the next burst is not held");
 }
 
 #[test]
@@ -299,14 +299,14 @@ fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
     assert_eq!(
         [us(1300), us(1350), us(1400), us(1450)].map(&mut batch),
         [flush; 4],
-        "also when they are a little closer"
+        "even if the messages are a little closer"
     );
     let stream = [us(1451), us(1452), us(1453), us(1458), us(1459), us(1460)].map(&mut batch);
     assert_eq!(stream, [unforeseen, told, told, flush, told, told]);
     assert_eq!(
         [us(1500), us(1501)].map(&mut batch),
         [flush, unforeseen],
-        "after a lull somebody must be told anew"
+        "after a lull, a thread must be notified again"
     );
 }
 
@@ -350,7 +350,7 @@ fn an_interrupted_stream_wakes_no_thread() {
         (0..messages).filter_map(|n| send(us(start) + us(n) / 2)).collect()
     };
     let unforeseen = Decision::Later(Rest::Unforeseen);
-    assert!(stream(1000, 50).contains(&unforeseen), "somebody must look after it");
+    assert!(stream(1000, 50).contains(&unforeseen), "a thread must watch it");
     assert!(stream(1100, 500).contains(&unforeseen), "a burst after a burst of 25 us");
     assert!(!stream(1400, 500).contains(&unforeseen), "50 us after a stream of 250");
     assert!(stream(5000, 500).contains(&unforeseen), "after a lull");

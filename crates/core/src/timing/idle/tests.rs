@@ -60,7 +60,7 @@ fn what_is_lost_now_and_then_is_no_loss() {
     let losses = losses();
     for round in 1..1000 {
         let now = round * 50 * u64::from(SELDOM);
-        losses.add(now, 45, &TIMES, || panic!("nothing to ask"));
+        losses.add(now, 45, &TIMES, || panic!("the rule must not count the runnable threads"));
         assert!(losses.allow(now));
     }
 }
