@@ -1,6 +1,6 @@
 //! A pipe: the owner's end of the way to one peer, over a connection or over inproc.
 //!
-//! It has two queues of ZMTP frames, one in each direction (`queue`), and the link behind them.
+//! A pipe has two queues of ZMTP frames, one in each direction (`queue`), and the link behind them.
 //! Only the socket's owner touches a pipe. The I/O side works on the other ends of the queues.
 //!
 //! ```text

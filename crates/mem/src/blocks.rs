@@ -131,8 +131,8 @@ fn layout(size: usize) -> Option<Layout> {
     Layout::from_size_align(size, ALIGN).ok()
 }
 
-/// Returns a block of at least `size` bytes of unspecified content; null if memory is exhausted. It
-/// is freed by `free` with the same size.
+/// Returns a block of at least `size` bytes of unspecified content; null if memory is exhausted.
+/// `free` with the same size frees it.
 #[inline(always)]
 pub fn allocate(size: usize) -> *mut u8 {
     allocate_of(Class::of(size), size).map_or(std::ptr::null_mut(), NonNull::as_ptr)

@@ -36,9 +36,9 @@ pub fn prefetch_to_write<T>(at: *const T) {
     let _ = at;
 }
 
-/// Returns the thread pointer: an address that no other running thread of the process has. Another
-/// thread may get it after this one has exited. Takes one instruction. On targets without such an
-/// instruction, it is the address of a thread-local value.
+/// Returns the thread pointer: an address that no other running thread of the process has. After
+/// this thread has exited, another thread may get the same pointer. Takes one instruction. On
+/// targets without such an instruction, it is the address of a thread-local value.
 #[inline(always)]
 pub fn thread_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", any(target_os = "linux", target_os = "android"), not(miri)))]

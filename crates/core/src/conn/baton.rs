@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A program that waits on ZMQ_FD looks briefly around every message while the I/O thread listens.
-//! Such a *glance* leaves the registration alone, unless the registration fires during the glance.
+//! During such a *glance* the registration stays as it was, unless it fires.
 //!
 //! The order of each pair of steps below is needed so that no wake-up is lost. The loom model in
 //! `baton/tests.rs` runs this very code:
@@ -55,11 +55,11 @@ pub(crate) trait Surroundings {
 /// Result of [`Baton::io_tick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
-    /// The I/O thread has taken the baton. It must read and then call `io_leave`.
+    /// The I/O thread has taken the baton, and must read and then call `io_leave`.
     Taken,
     /// The owner has read since the last tick. Look again at the next tick.
     Live,
-    /// This socket needs no work.
+    /// No work for this socket.
     Idle,
 }
 
@@ -186,7 +186,7 @@ impl Baton {
         matches!(self.word.load(Relaxed), IO | IO_WANTED)
     }
 
-    /// Ends the I/O thread's reading. It listens again, or hands the baton over to the waiting
+    /// Ends the I/O thread's reading: it listens again, or hands the baton over to the waiting
     /// owner.
     pub(crate) fn io_leave(&self, around: &impl Surroundings) {
         if self.word.load(Relaxed) == IO {

@@ -155,7 +155,7 @@ pub(crate) struct Added {
 pub(crate) struct Chores<T>(Mutex<State<T>>);
 
 impl<T> Chores<T> {
-    /// Returns an empty list. The first addition must notify the I/O thread.
+    /// Returns an empty list. Its first addition must notify the I/O thread.
     pub(crate) fn new() -> Self {
         let state = State { items: Vec::new(), awake: false, waits: true, hurried: false, round: 0 };
         Chores(Mutex::new(state))

@@ -33,15 +33,15 @@ pub(crate) use signs::Signs;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 
-/// Bodies of at least this length are written directly from their memory if the queue is empty. The
-/// first value is for a Unix domain socket, the second for shared memory, where a write costs
-/// little.
+/// Bodies of at least this length are written directly from their memory if the queue is empty.
+/// `THROUGH_SHALLOW` is for a Unix domain socket, `THROUGH_MEMORY` for shared memory, where a write
+/// costs little.
 const THROUGH_SHALLOW: u32 = 32 * 1024;
 const THROUGH_MEMORY: u32 = 4 * 1024;
 /// The smaller of the two limits.
 pub(crate) const THROUGH_LEAST: usize = THROUGH_MEMORY as usize;
 
-/// This many looks at shared memory take about as long as one look at a descriptor.
+/// Number of looks at shared memory that take about as long as one look at a descriptor.
 const LOOKS_AT_MEMORY: u32 = 8;
 
 /// Properties of the socket type that a connection must know.
@@ -429,8 +429,8 @@ impl Connection {
 
     /// I/O thread: like `pump_now`, for an event that will not repeat, such as a writable kernel
     /// buffer or a new session. Another thread that writes now may rely on this event, because an
-    /// owner that looks for room arms no write interest. In this case the residual timer writes the
-    /// remaining bytes.
+    /// owner that looks for room arms no write interest. In this case we leave the remaining bytes
+    /// to the residual timer.
     pub(crate) fn pump_writable(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.pump_now();
         if flushed.is_none() {

@@ -1,7 +1,7 @@
-//! The connections that read one log, as the I/O thread sees them. It visits all of them while
-//! messages come (`pipe::Broadcast`). Together they are one chore.
+//! The connections that read one log, as the I/O thread sees them. The I/O thread visits all of
+//! them while messages come (`pipe::Broadcast`). Together they are one chore.
 //!
-//! With more than a few connections the owner does not write to them itself. It wakes the I/O
+//! With more than a few connections, the owner does not write to them itself but wakes the I/O
 //! thread once. The I/O thread then writes the available bytes to one connection after the other,
 //! round after round, until a round finds no new bytes. So writes become larger when messages come
 //! faster, and publishing a message is always quick.

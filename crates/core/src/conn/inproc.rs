@@ -1,8 +1,8 @@
 //! `inproc://`, zmq_inproc(7): two sockets of one context, joined only by two queues.
 //!
 //! No thread runs between them: a sender publishes into the receiver's queue and wakes its owner if
-//! the owner sleeps. The send high-water mark of each side is the sum of its own ZMQ_SNDHWM and the
-//! other side's ZMQ_RCVHWM.
+//! the owner sleeps. Each side's send high-water mark is its own ZMQ_SNDHWM plus the other side's
+//! ZMQ_RCVHWM.
 
 use std::sync::{OnceLock, Weak};
 
@@ -369,7 +369,7 @@ impl Drop for InprocEnd {
         if theirs.token.load(Acquire) != 0 {
             return self.tell(News::Left);
         }
-        // The other side was not taken, and may now be useless.
+        // The owner has not taken the other side, which may now be useless.
         match (theirs.inbox.get(), theirs.shelf.get().and_then(Weak::upgrade)) {
             (Some(inbox), _) => inbox.discard(1, News::is_void),
             (None, Some(shelf)) => shelf.given_up(),

@@ -39,7 +39,7 @@ const UNREAD_BYTES: u64 = LONGEST;
 thread_local! {
     // Without a destructor: see `tautline_io::thread::at_end`.
     static BUFFERS: Cell<ManuallyDrop<(Vec<u8>, Vec<u8>)>> = const { Cell::new(ManuallyDrop::new((Vec::new(), Vec::new()))) };
-    /// True if the thread keeps the buffers. It then frees them when it exits.
+    /// True if the thread keeps the buffers and frees them when it exits.
     static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
@@ -49,7 +49,7 @@ fn free_buffers() {
     drop(ManuallyDrop::into_inner(BUFFERS.take()));
 }
 
-/// Lends the thread's buffers to `work`. The first one is `SCRATCH` bytes long. A thread that is
+/// Lends the thread's buffers to `work`. The first buffer is `SCRATCH` bytes long. A thread that is
 /// about to exit has already freed its buffers and gets new ones, because a program may use its
 /// sockets that late.
 fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> std::io::Result<R> {
@@ -218,8 +218,8 @@ impl Intake {
         self.filler().set_lean();
     }
 
-    /// Called after the owner has read everything. Releases the queue's memory, if it holds no
-    /// incomplete message. `reader` is the queue's other end.
+    /// Called after the owner has read everything. Releases the queue's memory, unless other bytes
+    /// are still on their way. `reader` is the queue's other end.
     pub(super) fn rest(&mut self, reader: &mut FrameReader) {
         if self.sink.newest.is_none() {
             reader.rest(&mut self.sink.filler);
@@ -266,8 +266,8 @@ impl Intake {
             None => {
                 let (batch, little) = (self.batch, self.last_read < LITTLE);
                 let filler = self.filler();
-                // A second block is taken from the pool and given back. It costs the kernel more,
-                // even if there are no bytes to read: a third of a look at a Unix stream.
+                // A second block is taken from the pool and given back. The read then costs the
+                // kernel more, even if there are no bytes: a third of a look at a Unix stream.
                 let least = if little && filler.room() >= LITTLE { LITTLE } else { READ_BYTES };
                 filler.fill(least.min(batch), batch, |room| stream.read_uninit(room), again)
             }

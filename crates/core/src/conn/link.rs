@@ -87,7 +87,7 @@ pub(crate) enum News {
     /// The peer has refused the connection. The pipe will end, but not before the owner has seen
     /// this news.
     Refused(Arc<Connection>),
-    /// The pipe has ended. It will send no further messages, and receives only those in its inbound
+    /// The pipe has ended: it sends no further messages, and receives only those in its inbound
     /// queue.
     Ended(Arc<Connection>),
     /// Another socket of the context has connected to an inproc endpoint of this one.
@@ -149,8 +149,8 @@ impl Waker {
         Waker { signal: Signal::new(), number: AtomicI32::new(fd::to_int(fd::NONE)), task: Mutex::default() }
     }
 
-    /// Owner: returns the descriptor, and creates it if needed. It stays open as long as the result
-    /// is kept, and until the socket ends.
+    /// Owner: returns the descriptor, and creates it if needed. The descriptor stays open as long
+    /// as the result is kept, and until the socket ends.
     pub(crate) fn descriptor(&self) -> io::Result<Arc<WakeFd>> {
         let made = self.signal.descriptor()?;
         self.number.store(fd::to_int(made.as_fd().as_raw_fd()), Relaxed);
@@ -225,7 +225,7 @@ pub(crate) enum Loss {
 }
 
 /// Services for a connection that only the I/O thread can provide. Any thread may call the methods,
-/// with or without the pump's lock. They return at once.
+/// with or without the pump's lock. The methods return at once.
 pub(crate) trait IoSide: Send + Sync {
     /// Asks the I/O thread to flush queued bytes if the owner does not, `soon` or a little later.
     fn watch_residual(&self, connection: &Arc<Connection>, soon: bool);
@@ -239,7 +239,7 @@ pub(crate) trait IoSide: Send + Sync {
     /// True if the program wants to be notified of each peer that comes or goes, even if the peer
     /// sent no message.
     fn announces_peers(&self) -> bool;
-    /// True if this socket has very many connections.
+    /// True if this socket is one of very many on its I/O thread.
     fn serves_many(&self) -> bool;
     /// True if the sweep has no work now.
     fn sweeper_is_idle(&self) -> bool;
@@ -260,7 +260,7 @@ pub(crate) trait IoSide: Send + Sync {
     fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
     /// Reports that the session's stream has failed or ended.
     fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
-    /// Owner: gives up the connection. It closes when the queued bytes are sent.
+    /// Owner: gives up the connection, which closes when the queued bytes are sent.
     fn give_up(self: Arc<Self>, connection: Arc<Connection>);
     /// Reports the first time to live that the peer grants in this session: we must give the peer
     /// up after this time without a message.

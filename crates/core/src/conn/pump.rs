@@ -46,8 +46,8 @@ pub(crate) enum Flushed {
 /// The write half. Behind the connection's pump lock.
 pub(super) struct Pump {
     source: Source,
-    /// Log of the messages that go to many peers, while this peer keeps up (`pipe::Broadcast`). It
-    /// follows the bytes in the queue. While there is a log, the owner adds no messages to the
+    /// Log of the messages that go to many peers, while this peer keeps up (`pipe::Broadcast`). The
+    /// log follows the bytes in the queue. While there is a log, the owner adds no messages to the
     /// queue.
     log: Option<Box<LogReader>>,
     stream: Option<Arc<Stream>>,

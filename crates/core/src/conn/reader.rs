@@ -137,7 +137,7 @@ impl ReadSet {
         })
     }
 
-    /// Returns the set's descriptor. It is readable while a registered connection is readable.
+    /// Returns the set's descriptor, which is readable while a registered connection is readable.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.reactor.as_fd()
     }
@@ -468,7 +468,7 @@ impl ReadSet {
                 if member.muted {
                     return Sleep::Nothing;
                 }
-                // A registered member already listens. Another `listen` would take away the bell
+                // A registered member already listens. A further `listen` would take away the bell
                 // that the set must report.
                 let listens = if members.apart { member.stream.listen() } else { !member.eager };
                 if listens { Sleep::Stream(member.stream.clone()) } else { Sleep::NotNow }

@@ -1,5 +1,5 @@
-//! A connection without a driver, for tests. It counts its requests to the I/O thread, and the test
-//! holds the peer's end of its stream.
+//! A connection without a driver, for tests. Its requests to the I/O thread are counted, and the
+//! test holds the peer's end of its stream.
 
 use super::chore::Visit;
 use super::link::SharedStage;

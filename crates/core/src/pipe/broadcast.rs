@@ -42,8 +42,8 @@ struct Follower {
 }
 
 impl Follower {
-    /// Returns the number of messages from which a follower is near its mark. It is then worth
-    /// writing to, or detaching.
+    /// Returns the number of messages from which a follower is near its mark. The owner then writes
+    /// to the follower, or detaches it.
     fn tight_at(&self) -> u64 {
         (self.limit - self.limit.div_ceil(4)).saturating_add(1)
     }
@@ -157,7 +157,7 @@ impl Broadcast {
     }
 
     /// Sends a message of one part, smaller than `LARGE`, to the followers. Followers that must be
-    /// detached for it do not get it. They are then the last of the others.
+    /// detached for it do not get it, and are then the last of the others.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, body: &[u8]) {
         if !self.log.fits(body.len() + frame::MAX_HEADER) {
@@ -201,7 +201,7 @@ impl Broadcast {
 
     /// Detaches all followers, because a large message follows. Calls `each` for each of them.
     pub(crate) fn part_ways(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
-        // This number of small messages then also goes through the queues.
+        // Then `SELDOM` small messages also go through the queues.
         self.small_in = SELDOM;
         while let Some(last) = self.followers.len().checked_sub(1) {
             let pipe = self.followers[last].pipe;

@@ -23,8 +23,8 @@ use tautline_io::net::Stream;
 
 pub(crate) use socket::SocketPipes;
 
-/// A socket with more connections than this keeps no memory ready for idle ones. The same holds for
-/// a socket that is one of many.
+/// A socket with more connections than this keeps no memory ready for idle ones. A socket that is
+/// one of many does not keep such memory either.
 const FEW: usize = 8;
 
 /// Placeholder in `Pipes::closing` while each part is checked.

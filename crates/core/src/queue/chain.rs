@@ -55,9 +55,9 @@ pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
 
 /// The part of a chain that both handles hold. The rarely used fields lie between the two words and
 /// keep them apart, because the prefetcher of x86 fetches lines in pairs. A socket with many peers
-/// has two of these structs for each peer, so each takes only three cache lines. It starts at a
-/// line by its allocation. It ends one word before the end of a line, where the allocator has its
-/// own word about the next block.
+/// has two of these structs for each peer, so each struct takes only three cache lines. The struct
+/// starts at a line because of its allocation, and ends one word before the end of a line, where
+/// the allocator has its own word about the next block.
 #[repr(C)]
 pub(super) struct Shared {
     /// Published messages and bytes, packed. Written by the producer (Release), read by the
@@ -255,8 +255,8 @@ impl Drop for Handle {
     }
 }
 
-/// Reads the counters of a chain from outside, even when its ends are gone. It does not keep the
-/// contents of the chain alive.
+/// Reads the counters of a chain from outside, even when its ends are gone. A probe does not keep
+/// the contents of the chain alive.
 pub(crate) struct Probe(NonNull<Shared>);
 
 // SAFETY: it reads atomics, in memory that lives as long as the probe.
@@ -333,7 +333,7 @@ pub(super) fn start() -> (u64, u64) {
 }
 
 impl Shared {
-    /// Drops the messages of the parcels that were published and not read. Such parcels are all in
+    /// Drops the messages of the parcels that were published and not read. All such parcels are in
     /// the nodes from `first` on.
     ///
     /// # Safety

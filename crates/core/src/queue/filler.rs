@@ -260,8 +260,8 @@ impl ByteFiller {
         self.end.bytes().wrapping_sub(self.scan_bytes) as usize
     }
 
-    /// Scans the next frame if it is complete. `max_msg_size` limits its body. This limit and the
-    /// limit of the whole message apply as soon as the header has arrived.
+    /// Scans the next frame if it is complete. `max_msg_size` limits its body. Both `max_msg_size`
+    /// and the limit of the whole message apply as soon as the header has arrived.
     #[inline]
     pub(crate) fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<Scanned>, ProtocolError> {
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);

@@ -15,7 +15,7 @@
 //!
 //! No wake-up is lost. One side stores `parked`, the other stores `pending` or a chain's tail. Each
 //! side then loads the other's value behind a barrier, so at least one load sees the other side's
-//! store. The light barrier of `parked_hint` costs the sender nothing, because `prepare_park` pays
+//! store. The light barrier of `parked_hint` is free for the sender, because `prepare_park` pays
 //! for both sides with the heavy barrier.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};

@@ -1,4 +1,4 @@
-//! Loom models of the chains and the inbox. They run the real code with tiny segments, so that two
+//! Loom models of the chains and the inbox, which run the real code with tiny segments, so that two
 //! or three frames fill one segment.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-core --release loom_`. Every byte of a
@@ -452,7 +452,7 @@ fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
 }
 
 /// One connection writes and one does not. The log continues in a new chunk while the first
-/// connection reads. When the window is full, the other connection's messages are taken out of the
+/// connection reads. If the window is full, the other connection's messages are taken out of the
 /// log, under the pump's lock.
 #[test]
 fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {

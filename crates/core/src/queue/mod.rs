@@ -20,8 +20,8 @@
 //!   again before they are recycled.
 //! - Bytes and nodes behind it belong to the producer, except for `next` and `end` of the last
 //!   published node, which are atomic.
-//! - Only the consumer releases nodes, and only nodes that it has left. It goes to a next node only
-//!   for published bytes.
+//! - Only the consumer releases nodes, and only nodes that it has left. The consumer goes to a next
+//!   node only for published bytes.
 //! - The last handle frees everything. The chain does not report the end of the other side; the
 //!   owners do that.
 //!

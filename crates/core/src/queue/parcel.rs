@@ -1,10 +1,10 @@
 //! Parcels: large bodies between two sockets of one process. Instead of a frame's body, the chain
 //! holds the message that owns the body.
 //!
-//! Such a frame is short and contiguous. So a body of any length costs little more than a body of
-//! 64 bytes: it needs no extra node and no more cache lines than a short message. The byte counts
-//! of a chain are those of its frames in memory. The additional size of the bodies on the wire is
-//! counted separately by both ends (`extra`).
+//! A parcel's frame is short and contiguous. So a body of any length costs little more than a body
+//! of 64 bytes: it needs no extra node, and only as many cache lines as a short message. The byte
+//! counts of a chain are those of its frames in memory. The additional size of the bodies on the
+//! wire is counted separately by both ends (`extra`).
 //!
 //! Only chains between two sockets have parcels. The bit that marks a parcel is reserved in RFC 37,
 //! and no frame from the network has it: the reader of the network refuses it, and the end of a

@@ -1,7 +1,7 @@
 //! `FrameReader`: the end of a chain where a socket's owner decodes frames.
 //!
-//! Used by the owner's thread (`pipe`). It sees only whole messages. It credits read messages in
-//! batches: every 64 messages, every 32 KiB, and when it finds no further message.
+//! Used by the owner's thread (`pipe`), which sees only whole messages. The reader credits read
+//! messages in batches: every 64 messages, every 32 KiB, and when it finds no further message.
 
 use super::chain::{self, Probe};
 use super::consumer::Consumer;

@@ -19,7 +19,7 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 use tautline_mem::blocks;
 use tautline_mem::copy::{copy_wide, copy_words};
 
-/// Size of a chain's first buffer. It is the only buffer of a chain with little traffic.
+/// Size of a chain's first buffer, which is the only buffer of a chain with little traffic.
 pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };
 /// Minimum size of the very first buffer of one chain of many. Most of these chains carry only a
 /// greeting.

@@ -1,5 +1,5 @@
-//! `Signal`: a wake descriptor that is made when its owner first needs it. It avoids the system
-//! call if the descriptor is already readable, or already unreadable.
+//! `Signal`: a wake descriptor that is made when its owner first needs it. A signal avoids the
+//! system call if the descriptor is already readable, or already unreadable.
 //!
 //! ```text
 //! waker:  [its news]  raised = true
@@ -74,8 +74,8 @@ impl<D: Descriptor> Signal<D> {
         Ok(made)
     }
 
-    /// Owner: closes the descriptor, because the owner will never wait again. It stays open while
-    /// another thread keeps it.
+    /// Owner: closes the descriptor, because the owner will never wait again. The descriptor stays
+    /// open while another thread keeps it.
     pub(crate) fn release(&self) {
         self.state.fetch_and(!MADE, AcqRel);
         // Waits for a waker that is just writing.

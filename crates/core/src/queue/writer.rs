@@ -15,7 +15,7 @@ use crate::sync::{prefetch, prefetch_to_write};
 use tautline_mem::copy::copy_words;
 use tautline_proto::frame;
 
-/// Frames up to this length are kept contiguous. This may leave some room unused at the end of a
+/// Frames up to this length are kept contiguous, which may leave some room unused at the end of a
 /// segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
@@ -113,8 +113,7 @@ impl FrameWriter {
         self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
-    /// Counts a message that went to the peer without this queue. It is credited with the next
-    /// look.
+    /// Counts a message that went to the peer without this queue. The next look credits it.
     pub(crate) fn count_beside(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
@@ -380,9 +379,9 @@ impl FrameWriter {
         self.end.unconsumed()
     }
 
-    /// True if this number is `bytes` or more, including bodies by reference. Loads the credit only
-    /// if its last value is not enough: the consumer, which writes the credit with every large
-    /// body, then keeps the cache line.
+    /// True if at least `bytes` published bytes are not credited, including bodies by reference.
+    /// Loads the credit only if its last value is not enough: the consumer, which writes the credit
+    /// with every large body, then keeps the cache line.
     #[inline]
     pub(crate) fn is_ahead(&mut self, bytes: u64) -> bool {
         let written = self.end.bytes().wrapping_add(self.end.extra);

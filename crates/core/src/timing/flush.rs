@@ -61,7 +61,7 @@ pub(super) struct Times {
     /// Longest time that a message waits for others: half of the time that a peer spins before it
     /// sleeps (`idle`). To wake the peer costs more than several writes.
     longest: u64,
-    /// Like `longest`, for a sender whose own work sets its pace. Such a sender gains more than
+    /// Like `longest`, for a sender whose own work sets its pace. A busy sender gains more than
     /// waking costs.
     busy_longest: u64,
     /// Longest time between two looks at the clock. An owner that has not looked for twice this

@@ -23,9 +23,9 @@
 //! less.
 //!
 //! So the receiver pauses once messages keep coming at short intervals, and lengthens the pause as
-//! long as that pays. It does not pause when messages come one by one, because then latency
-//! matters. If messages come as fast as the peer can send, it pauses even longer, but only while
-//! more messages arrive.
+//! long as that pays. If messages come one by one, it does not pause, because then latency matters.
+//! If messages come as fast as the peer can send, it pauses even longer, but only while more
+//! messages arrive.
 //!
 //! Inputs are times in clock ticks. [`Spin`] reads the clock for its callers.
 
@@ -270,8 +270,8 @@ impl Pause {
         Pause { ticks: 0, last: 0, received: 0, sent: 0, streak: 0, needed: STREAK }
     }
 
-    /// Called when the receiver has found no message and is about to wait. It has `received` and
-    /// `sent` this many parts in total. Returns true after a pause; the receiver should then look
+    /// Called when the receiver has found no message and is about to wait. `received` and `sent`
+    /// are its total numbers of parts. Returns true after a pause; the receiver should then look
     /// again. `arrived` returns a count that changes with each arriving message.
     pub(crate) fn before_wait(&mut self, received: u64, sent: u64, arrived: impl Fn() -> u64) -> bool {
         let now = clock::ticks();

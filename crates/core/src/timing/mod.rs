@@ -5,9 +5,9 @@
 //! a reply leave at once. A known burst leaves as a whole. All other messages wait for more
 //! messages until the share allows the next write.
 //!
-//! The rules measure the cost of a write, the pace of the messages and the length of a yield. They
-//! cannot measure the cost of waking another thread. That cost is the constant [`WAKE`], and the
-//! times of the rules are parts and multiples of it.
+//! The rules measure the cost of a write, the pace of the messages and the length of a yield. Only
+//! the cost of waking another thread cannot be measured. The constant [`WAKE`] stands for it, and
+//! the times of the rules are parts and multiples of `WAKE`.
 
 pub(crate) mod bursts;
 pub(crate) mod crowd;

@@ -6,7 +6,7 @@
 //!
 //! The outcomes are those that a user notices: messages per second, the time from when a message
 //! was due until the kernel has it, and the number of writes and wake-ups. The tests assert these
-//! outcomes with a margin. They do not assert which rule caused them.
+//! outcomes with a margin, but not which rule caused them.
 //!
 //! `cargo test -p tautline-core --lib timing::sim -- --nocapture` prints the whole table.
 

@@ -2,8 +2,8 @@
 //!
 //! Each place has a turn that says who may use it: `2 * lap` is for the push of that lap, `2 * lap
 //! + 1` for the pop. The thread that advances the counter has the place alone until it stores the
-//! next turn. Other threads never wait for it: a push is refused if its place is not free yet, and
-//! a pop returns `None` if its place is not filled yet. If a fork leaves a thread behind in the
+//! next turn. No other thread waits for it: a push is refused if its place is not free yet, and a
+//! pop returns `None` if its place is not filled yet. If a fork leaves a thread behind in the
 //! middle of a push, the child only loses the use of the ring. An empty ring consists of zero
 //! bytes, so that a static one takes no room in the library.
 

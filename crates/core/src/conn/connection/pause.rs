@@ -67,7 +67,8 @@ impl Connection {
 
     /// Returns the events that the reactor must report for the open stream while no write waits.
     pub(crate) fn idle_interest(&self) -> Interest {
-        // Otherwise reading finds the end. Report it only once, to avoid repeated events.
+        // Needed only while reading is paused, because otherwise reading finds the end. Report the
+        // end only once, to avoid repeated events.
         let unread = self.kind.takes_replies && self.is_paused() && !self.ended.load(Relaxed);
         if unread { Interest::END } else { Interest::NONE }
     }
