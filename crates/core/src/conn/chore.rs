@@ -8,8 +8,8 @@
 //!              clear the mark   give the hint   [heavy barrier]   look once more
 //! ```
 //!
-//! The protocol leaves no message behind. The owner stores its message, the I/O thread stores the
-//! mark. Each side then loads the other's value behind a barrier, so at least one load sees the
+//! The protocol leaves no message behind. The owner stores its message, and the I/O thread clears
+//! the mark. Each side then loads the other's value behind a barrier, so at least one load sees the
 //! other side's store. An owner that finds the mark set therefore knows that the I/O thread will
 //! see its message, and pays one load for that. If the I/O thread's last look finds work, it does
 //! the work, or marks the chore again and visits as before.

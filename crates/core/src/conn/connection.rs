@@ -351,7 +351,7 @@ impl Connection {
         others
     }
 
-    /// True if `write_through` is faster for a body of `len` bytes. Over TCP it is slower.
+    /// True if `write_through` is better for a body of `len` bytes. Never true over TCP.
     pub(crate) fn writes_through(&self, len: usize) -> bool {
         len >= self.through_from.load(Relaxed) as usize && !without(Rule::WriteThrough)
     }

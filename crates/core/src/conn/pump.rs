@@ -154,7 +154,8 @@ impl Pump {
         }
     }
 
-    /// Reads the log as well from now on, unless other bytes must be sent first.
+    /// Reads the log as well from now on, unless other bytes must be sent first. Returns true if it
+    /// reads the log.
     pub(super) fn follow(&mut self, log: LogReader) -> bool {
         let Source::Queue(drain) = &mut self.source else { return false };
         let idle = self.log.is_none() && drain.pending() == 0;

@@ -153,8 +153,8 @@ impl ReadSet {
 
     // ---- membership: the driver adds, the driver or the holder of the baton removes
 
-    /// Adds a connection whose session `open` opens. The lock prevents reads until then. So an
-    /// owner that learns of the peer and looks finds the peer's bytes.
+    /// Adds a connection whose session `open` opens. The lock on the members prevents reads until
+    /// then. So an owner that learns of the peer and looks finds the peer's bytes.
     pub(crate) fn admit(&self, connection: Arc<Connection>, open: impl FnOnce()) -> std::io::Result<()> {
         let mut members = lock(&self.members);
         open();
@@ -357,7 +357,8 @@ impl ReadSet {
         if members.count == 0 {
             return false;
         }
-        // The end of a silent connection is reported once, and must be removed from the set.
+        // The set reports the end of a silent member once, and the member must then be removed from
+        // the set.
         let is_only = members.slots.len() == 1;
         if is_only && members.slots[0].as_ref().is_some_and(|member| !member.silent) {
             let own = matches!(by, By::Owner(..));

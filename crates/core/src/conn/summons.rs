@@ -16,7 +16,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::timing::{WAKE, watch::LATER};
 use std::time::Duration;
 
-/// Delay of the timer: the first value normally, the second while the owner is at work.
+/// Delay of the timer: `FIRST` at first, `BUSY` while the owner is at work.
 const FIRST: Duration = Duration::from_nanos(WAKE);
 const BUSY: Duration = Duration::from_nanos(LATER);
 

@@ -232,7 +232,7 @@ impl Broadcast {
         }
     }
 
-    /// Makes those of the others follow whose queue is empty.
+    /// Makes the others with an empty queue follow.
     fn let_follow(&mut self, pipes: &mut Pipes) {
         let Broadcast { log, followers, others, herd, hint, .. } = self;
         let before = followers.len();
@@ -277,7 +277,7 @@ impl Broadcast {
         let mut all_have_room = true;
         let mut least = u64::from(u32::MAX);
         // The less the log runs ahead of a crowd, the more of it is still in the caches when it is
-        // read. But if messages may be dropped, the kernel should hold as many as possible.
+        // read. But if messages may be dropped, the kernel should hold those that would be dropped.
         let little = lossless && self.followers.len() >= CROWD;
         // From the end, because the I/O thread starts at the beginning.
         for index in (0..self.followers.len()).rev() {

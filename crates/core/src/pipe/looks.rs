@@ -20,8 +20,8 @@ impl Looks {
 
     /// Called when a peer has come that is about to send its subscriptions. The owner reads the
     /// available input itself before it sends the next messages. The input may still be in the
-    /// kernel, while the I/O thread that will read it has no processor yet, when the program
-    /// already sends a message after it.
+    /// kernel, waiting for an I/O thread that has no processor yet, when the owner is given a
+    /// message that the peer sent later.
     pub(crate) fn listen(&mut self) {
         self.before = (self.before & TAPPED) | SELDOM;
     }

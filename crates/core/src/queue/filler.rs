@@ -324,7 +324,7 @@ impl ByteFiller {
     /// Scans the next messages of short parts, at most `most`, like calls of `next_frame` but
     /// faster. Returns their number. Three kinds of messages are left to `next_frame`: longer
     /// messages, messages that are not contiguous, and messages with a part that `judge` rejects.
-    /// The arguments of `judge` are true if more parts follow, and the length of the part.
+    /// `judge` gets a flag that is true if more parts follow, and the length of the part.
     #[inline]
     pub(crate) fn next_short_messages(
         &mut self,

@@ -26,7 +26,7 @@ impl Ring {
     }
 
     /// Gives a finished segment back. Frees it if the ring is full. `turn` counts the caller's
-    /// earlier calls.
+    /// earlier successes.
     ///
     /// # Safety
     /// Only the consumer calls this, and the segment is not used again.

@@ -40,7 +40,7 @@ use tautline_io::{clock, thread};
 
 /// Number of looks between two yields.
 const LOOKS: u32 = 8;
-/// After this many unsuccessful spins in a row, the next one is expected to fail. The second value
+/// After this many unsuccessful spins in a row, the next one is expected to fail. `MOST_VAIN`
 /// limits the count.
 const VAIN_FROM: u32 = 4;
 const MOST_VAIN: u32 = 4 * VAIN_FROM;
@@ -235,12 +235,12 @@ impl Spin {
     }
 }
 
-/// The first and the longest pause. If messages come as fast as possible, the limit is [`WAKE`],
-/// and the receiver checks every [`LONG_NS`] whether more messages arrive.
+/// `FIRST_NS` is the first pause, `LONG_NS` the longest one. If messages come as fast as possible,
+/// the limit is [`WAKE`], and the receiver checks every [`LONG_NS`] whether more messages arrive.
 const FIRST_NS: u64 = 200;
 const LONG_NS: u64 = 2500;
-/// A wait belongs to a stream if it follows the last wait within this time per received message,
-/// plus once more.
+/// A wait belongs to a stream if it follows the last wait within this time, multiplied by the
+/// number of received messages plus one.
 const STREAM_NS: u64 = 300;
 /// If a pause takes at most this time per message that arrived in it, it may grow into a long
 /// pause.

@@ -36,8 +36,8 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Round {
     now: u64,
-    /// True if the round found an owner at work, or an idle one, that does not predict when it will
-    /// write.
+    /// `at_work` is true if the round found an owner at work that does not predict its next write.
+    /// `unsure` is true if it found such an owner that is not at work.
     at_work: bool,
     unsure: bool,
 }

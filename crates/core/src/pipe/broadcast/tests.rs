@@ -77,8 +77,8 @@ fn the_rest_of_many_followers_is_looked_after() {
     assert_eq!(bed.neglected(), 0);
 }
 
-/// A crowd reads its messages in the kernel from memory. If messages must not be dropped, fewer of
-/// them are in the kernel.
+/// The kernel's buffers for a crowd are read from main memory, not from the caches. If messages
+/// must not be dropped, the kernel therefore holds fewer bytes.
 #[test]
 fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
     for (count, lossless, little) in

@@ -198,8 +198,8 @@ fn the_limit_counts_whole_messages_and_no_commands() {
     }
 }
 
-/// The queue takes the same total number of messages for any number that the peer has taken of the
-/// next step, even if some messages bypassed the queue.
+/// The total number of messages that a queue takes does not depend on the part of the next step
+/// that the peer has taken, even if some messages bypassed the queue.
 #[test]
 fn credit_in_steps_makes_equally_stuck_queues_equally_full() {
     for (taken, beside) in [(0, 0), (1, 0), (24, 0), (25, 0), (74, 0), (3, 74), (100, 1), (0, 49), (500, 0)] {
