@@ -12,6 +12,7 @@ mod compat;
 mod crates;
 mod cross;
 mod layers;
+mod lex;
 mod link;
 mod relaxed;
 mod scan;
