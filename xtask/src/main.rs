@@ -8,12 +8,14 @@
 mod abi;
 mod ablate;
 mod benches;
+mod columns;
 mod compat;
 mod crates;
 mod cross;
 mod layers;
 mod lex;
 mod link;
+mod prose;
 mod relaxed;
 mod scan;
 mod simulate;
@@ -21,7 +23,6 @@ mod sizes;
 mod types;
 mod unsafe_sites;
 mod versions;
-mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,7 +30,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
-                      docs/compat.md names all of zmq.h, one version everywhere, words and columns of comments
+                      docs/compat.md names all of zmq.h, one version everywhere, columns of comments, prose
+  prose [--help]      how comments, pages and texts for users read: hard sentences, by kind and folder
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         ["simulate", arguments @ ..] => simulate::run(&root, &target(), arguments),
         ["faults"] => report("planted faults", &simulate::faults::check(&root)),
         ["faults", "--refresh"] => report("planted faults", &simulate::faults::refresh(&root)),
+        ["prose", arguments @ ..] => prose::run(&root, arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
@@ -89,7 +92,8 @@ fn check(root: &Path) -> ExitCode {
         report("relaxed accesses", &relaxed::check(root)),
         report("compatibility page", &compat::check(root)),
         report("versions", &versions::check(root)),
-        report("words", &words::check(root)),
+        report("columns of comments", &columns::check(root)),
+        report("prose", &prose::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS
