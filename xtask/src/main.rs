@@ -23,6 +23,7 @@ mod sizes;
 mod types;
 mod unsafe_sites;
 mod versions;
+mod words_only;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ usage: cargo run -p xtask -- COMMAND
   check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
                       docs/compat.md names all of zmq.h, one version everywhere, columns of comments, prose
   prose [--help]      how comments, pages and texts for users read: hard sentences, by kind and folder
+  words-only [--strings] [REVISION]
+                      compares the code of each changed file with a revision, without comments (and string literals)
   unsafe [--write]    compare docs/unsafe.md with the sources, or write it
   abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
   link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         ["faults"] => report("planted faults", &simulate::faults::check(&root)),
         ["faults", "--refresh"] => report("planted faults", &simulate::faults::refresh(&root)),
         ["prose", arguments @ ..] => prose::run(&root, arguments),
+        ["words-only", arguments @ ..] => words_only::run(&root, arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
