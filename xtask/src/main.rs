@@ -20,6 +20,7 @@ mod relaxed;
 mod scan;
 mod simulate;
 mod sizes;
+mod subjects;
 mod types;
 mod unsafe_sites;
 mod versions;
@@ -31,7 +32,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
-                      docs/compat.md names all of zmq.h, one version everywhere, columns of comments, prose
+                      docs/compat.md names all of zmq.h, one version everywhere, columns of comments, prose, commit subjects
   prose [--help]      how comments, pages and texts for users read: hard sentences, by kind and folder
   words-only [--strings] [REVISION]
                       compares the code of each changed file with a revision, without comments (and string literals)
@@ -98,6 +99,7 @@ fn check(root: &Path) -> ExitCode {
         report("versions", &versions::check(root)),
         report("columns of comments", &columns::check(root)),
         report("prose", &prose::check(root)),
+        report("commit subjects", &subjects::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS
