@@ -14,6 +14,9 @@ const TEXTS: [&str; 8] = ["md", "txt", "patch", "html", "svg", "1", "3", "7"];
 /// Token in place of a literal, with `--strings`.
 const LITERAL: &str = "\"...\"";
 
+/// Most characters of a difference that are shown.
+const SHOWN: usize = 160;
+
 pub fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let (options, revisions): (Vec<&str>, Vec<&str>) =
         arguments.iter().partition(|argument| argument.starts_with('-'));
@@ -24,7 +27,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     }
     let revision = revisions.first().copied().unwrap_or("HEAD");
     match differences(root, revision, ignores_strings) {
-        Ok(differences) => crate::report("same code", &differences),
+        Ok(differences) => crate::report("same code apart from comments", &differences),
         Err(error) => {
             eprintln!("words-only: {error}");
             ExitCode::FAILURE
@@ -79,9 +82,14 @@ fn first_difference(old: &[String], new: &[String]) -> Option<String> {
         return None;
     }
     let equal = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    // A token of a shell script is a line.
     let part = |tokens: &[String]| {
         let end = tokens.len().min(equal + 8);
-        tokens[equal.saturating_sub(6).min(end)..end].join(" ").replace('\n', "\\n")
+        let shown: Vec<String> = tokens[equal.saturating_sub(2).min(end)..end]
+            .iter()
+            .map(|token| token.chars().take(SHOWN).collect::<String>().replace('\n', "\\n"))
+            .collect();
+        shown.join(" ").chars().take(SHOWN).collect::<String>()
     };
     Some(format!("code differs:\n    - {}\n    + {}", part(old), part(new)))
 }
