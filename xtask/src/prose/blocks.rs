@@ -32,12 +32,20 @@ struct Blocks {
     done: Vec<Block>,
     run: Block,
     in_code: bool,
+    in_item: bool,
+    /// The line before is indented, as commands in a comment are.
+    is_indented: bool,
     is_page: bool,
 }
 
 impl Blocks {
-    /// Adds a line. An empty line, a list item, a table or a code block ends the block before it.
+    /// Adds a line. An empty line, a list item, a table, code and an indented line end the block before them.
     fn add(&mut self, number: usize, line: &str) {
+        let is_indented = !self.is_page && line.starts_with("   ") && !self.in_item;
+        let was_indented = std::mem::replace(&mut self.is_indented, is_indented);
+        if is_indented || was_indented {
+            self.cut();
+        }
         let line = line.trim();
         if line.starts_with("```") || line.starts_with("~~~") {
             self.in_code = !self.in_code;
@@ -57,6 +65,7 @@ impl Blocks {
         }
         if let Some(item) = list_item(line) {
             self.cut();
+            self.in_item = true;
             self.run.push((number, item.to_owned()));
         } else {
             let line = line.strip_prefix('>').map_or(line, str::trim_start);
@@ -64,7 +73,33 @@ impl Blocks {
         }
     }
 
+    /// Adds a line of a doc comment of C#. Tags such as `<summary>` begin and end blocks; `<see>` and `<c>` are code.
+    fn add_xml(&mut self, number: usize, line: &str) {
+        let line = line.trim().replace("<c>", "`").replace("</c>", "`");
+        let mut text = String::new();
+        let mut rest = line.as_str();
+        while let Some((before, tag)) = rest.split_once('<') {
+            let Some((name, after)) = tag.split_once('>') else { break };
+            text.push_str(before);
+            if name.starts_with("see ") || name.starts_with("paramref") {
+                text.push_str("`X`");
+            } else {
+                if !text.trim().is_empty() {
+                    self.add(number, text.trim());
+                }
+                text.clear();
+                self.cut();
+            }
+            rest = after;
+        }
+        text.push_str(rest);
+        if !text.trim().is_empty() || line.is_empty() {
+            self.add(number, text.trim());
+        }
+    }
+
     fn cut(&mut self) {
+        self.in_item = false;
         if !self.run.is_empty() {
             self.done.push(std::mem::take(&mut self.run));
         }
@@ -123,11 +158,13 @@ fn comments(text: &str, language: Language, pieces: &[Piece]) -> Vec<Block> {
         if marker == "/*" {
             let comment = comment.trim_end_matches("*/");
             for (at, line) in comment.lines().enumerate() {
-                let line = line.trim().trim_start_matches('/').trim_start_matches('*').trim_end_matches('*');
+                let line = if at == 0 { &line[2..] } else { line.trim() };
+                let line = line.trim_start_matches(['*', '!']).trim_end_matches('*');
                 blocks.add(number + at, line);
             }
         } else {
-            blocks.add(number, comment[marker.len()..].trim_start_matches(['/', '#']));
+            let line = comment[marker.len()..].trim_start_matches(['/', '#']);
+            if language == Language::CSharp { blocks.add_xml(number, line) } else { blocks.add(number, line) }
         }
     }
     blocks.end()
@@ -307,6 +344,10 @@ mod tests {
             found(rust, Language::Rust),
             ["1: One two.", "4: three four", "9: six", "10: seven eight", "12: nine", "14: ten eleven"]
         );
+        let csharp = "/// <summary>One <see cref=\"a\"/> two.</summary>\n/// <param name=\"b\">Three\n/// four.</param>\n";
+        assert_eq!(found(csharp, Language::CSharp), ["1: One `X` two.", "2: Three four."]);
+        let shell = "# One:\n#   two three\n#   four\n# five\n";
+        assert_eq!(found(shell, Language::Shell), ["1: One:", "2: two three", "3: four", "4: five"]);
         let make = "#!/usr/bin/make\nall: ## a b\n# c\n# d\n";
         assert_eq!(found(make, Language::Settings), ["2: a b", "3: c d"]);
     }
