@@ -1,7 +1,8 @@
-//! Checks of the house rules that no compiler makes: `cargo run -p xtask -- check`; and what is built for other systems: [`cross`].
+//! Checks house rules that the compiler does not check (`cargo run -p xtask -- check`), builds for other systems ([`cross`]), and
+//! runs the simulator ([`simulate`]).
 //!
-//! The checks work on the text of the sources with a small scanner ([`scan`]), so that they need no dependency and run in a
-//! moment. Each check returns its findings; the process ends with 1 if there are any.
+//! The checks read the text of the sources with a small scanner ([`scan`]), so that they take about a second. Each check returns
+//! its findings. The process exits with 1 if there are any.
 
 #![forbid(unsafe_code)]
 
@@ -75,7 +76,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes all that a release consists of.
+/// Makes the parts of a release.
 fn dist(root: &Path, arguments: &[&str]) -> ExitCode {
     match std::process::Command::new(root.join("scripts/dist.sh")).args(arguments).status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
@@ -121,7 +122,7 @@ fn report(name: &str, findings: &[String]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The repository: this package lies directly in it.
+/// Returns the root of the repository, the parent folder of this package.
 fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_owned()

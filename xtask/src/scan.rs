@@ -1,4 +1,4 @@
-//! Reads Rust sources as far as the checks need: code without comments and literals, and which of it is test code.
+//! Reads Rust sources for the checks: code without comments and literals, and the parts of it that are test code.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,18 +10,18 @@ use crate::lex::{self, Language};
 pub struct Source {
     /// Path relative to the folder that was scanned, `/` between the parts.
     pub path: String,
-    /// The text as it is.
+    /// The original text.
     pub text: String,
-    /// The text with comments and the contents of literals blanked; same lines, same columns (in bytes).
+    /// The text with comments and literals blanked. Lines and columns (in bytes) are the same.
     pub code: String,
-    /// The whole file is test code: reached through `#[cfg(test)] mod x;`, or in a folder `tests`.
+    /// True if the whole file is test code: declared by `#[cfg(test)] mod x;`, or in a folder `tests`.
     pub is_test: bool,
-    /// How many lines come before the first inline `#[cfg(test)] mod x {`.
+    /// Number of lines before the first inline `#[cfg(test)] mod x {`.
     pub lines_before_tests: usize,
 }
 
 impl Source {
-    /// The numbered lines of code that are not test code, as (number from 1, code, text).
+    /// Returns the lines that are not test code, as (number from 1, code, text).
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str, &str)> {
         let count = if self.is_test { 0 } else { self.lines_before_tests };
         self.code
@@ -33,7 +33,7 @@ impl Source {
     }
 }
 
-/// All `.rs` files below `folder`, sorted by path. A folder that does not exist holds none.
+/// Returns all `.rs` files below `folder`, sorted by path. The result is empty if the folder does not exist.
 pub fn sources(folder: &Path) -> Vec<Source> {
     let mut files = Vec::new();
     collect(folder, &mut files);
@@ -62,7 +62,7 @@ pub fn mark_tests(sources: &mut [Source]) {
     }
 }
 
-/// The module path of a file relative to `src/`: `conn/flush.rs` is `["conn", "flush"]`, `lib.rs` is `[]`.
+/// Returns the module path of a file relative to `src/`: `conn/flush.rs` is `["conn", "flush"]`, `lib.rs` is `[]`.
 pub fn module_path(path: &str) -> Vec<&str> {
     let stem = path.trim_end_matches(".rs");
     stem.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod")).collect()
@@ -79,8 +79,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Is this line an attribute that keeps what follows out of the product? `cfg(test)`, `cfg(all(test, ..))`; `cfg(tautline_bsd)` is for tests
-/// as well.
+/// True for an attribute that keeps the next item out of the product: `cfg(test)`, `cfg(all(test, ..))`, and `cfg(tautline_bsd)`, which
+/// is also only for tests.
 fn is_test_attribute(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("#[cfg(")
@@ -88,7 +88,7 @@ fn is_test_attribute(line: &str) -> bool {
         && words(line).any(|word| word == "test" || word == "tautline_bsd")
 }
 
-/// The `#[cfg(test)] mod x;` of a file, as paths without `.rs`.
+/// Returns the modules that a file declares by `#[cfg(test)] mod x;`, as paths without `.rs`.
 fn test_modules(source: &Source) -> Vec<String> {
     let folder = module_path(&source.path).join("/");
     let mut modules = Vec::new();
@@ -110,7 +110,7 @@ fn test_modules(source: &Source) -> Vec<String> {
     modules
 }
 
-/// Lines before the first `#[cfg(test)]` that is followed by an inline module.
+/// Returns the number of lines before the first `#[cfg(test)]` of an inline module.
 pub fn lines_before_tests(code: &str) -> usize {
     let lines: Vec<&str> = code.lines().map(str::trim).collect();
     for (number, line) in lines.iter().enumerate() {
@@ -124,7 +124,7 @@ pub fn lines_before_tests(code: &str) -> usize {
     lines.len()
 }
 
-/// Identifiers and keywords of a piece of code, in order.
+/// Returns the identifiers and keywords of a piece of code, in order.
 pub fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
