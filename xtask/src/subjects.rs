@@ -6,7 +6,7 @@ use std::process::Command;
 /// Most columns of a subject.
 const COLUMNS: usize = 72;
 
-/// Returns the subjects that are too long or name two changes. Without Git or a main branch there is nothing to check.
+/// Returns the subjects that are too long or name two changes. Checks no commits if Git or the main branch is missing.
 pub fn check(root: &Path) -> Vec<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;

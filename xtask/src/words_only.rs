@@ -173,7 +173,7 @@ fn unwrapped(literal: &str) -> String {
     parts.fold(first, |joined, part| joined + part.trim_start())
 }
 
-/// Returns the tokens of a program in which line breaks mean nothing.
+/// Returns the tokens of a program in a language that ignores line breaks.
 fn words(text: &str, language: Language, ignores_strings: bool) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -200,7 +200,7 @@ fn add_words(code: &str, tokens: &mut Vec<String>) {
     }
 }
 
-/// Returns the lines with code of a program in which they matter. Python also keeps the indentation.
+/// Returns the lines with code of a program whose language uses line breaks. Python also keeps the indentation.
 fn lines(text: &str, language: Language, ignores_strings: bool) -> Vec<String> {
     let mut code = String::new();
     let mut at = 0;

@@ -144,7 +144,7 @@ impl Target {
         self.triple.contains("-windows-")
     }
 
-    /// Returns the name of musl's loader. On a system with glibc, it is missing at the path that programs expect.
+    /// Returns the name of musl's loader. A system with glibc does not have it at the path that programs expect.
     pub fn musl_loader(&self) -> Option<String> {
         let processor = self.triple.split('-').next()?;
         let musl = self.glibc.is_none() && !self.is_windows();

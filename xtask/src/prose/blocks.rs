@@ -248,7 +248,7 @@ fn finish(joined: &mut Vec<(usize, String)>, blocks: &mut Vec<Block>) {
     }
 }
 
-/// True if a string literal of Python is a statement of its own.
+/// True if a string literal of Python is a whole statement.
 fn is_docstring(before: &str, raw: &str, after: &str) -> bool {
     raw.len() >= 6
         && (raw.starts_with("\"\"\"") || raw.starts_with("'''"))

@@ -50,7 +50,7 @@ impl Sum {
     }
 }
 
-/// Measures the files at `places` (all of the repository if there are none), sorted by path.
+/// Measures the files at `places`, by default all of the repository. The result is sorted by path.
 pub fn measure(root: &Path, places: &[&str]) -> Vec<Prose> {
     let texts = texts(root, places);
     let ends = literal_ends(&texts);

@@ -111,7 +111,7 @@ fn is_question(text: &str, ends: &[char]) -> bool {
     text.find(ends).is_some_and(|at| text[at..].starts_with('?'))
 }
 
-/// After these words, "what" begins an indirect question, which is good English. "about what" ends like "out what".
+/// Words after which `what` begins an indirect question, which is good English. `about what` ends like `out what`.
 const BEFORE_WHAT: [&str; 23] = [
     "say ",
     "says ",

@@ -10,7 +10,7 @@ pub const TABLE: &str = "xtask/prose.txt";
 /// A folder with fewer sentences may have [`FEW`] places of each kind.
 const SMALL: usize = 100;
 const FEW: usize = 2;
-/// How far a limit may be above the present figure. Above that, it must be lowered.
+/// Largest difference between a limit and the present figure. A higher limit must be lowered.
 const SLACK: usize = 5;
 /// Most sentences that may be exempt.
 const EXEMPT: usize = 20;
