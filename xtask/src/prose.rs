@@ -128,7 +128,8 @@ fn group<'a>(file: &'a Prose, places: &[&'a str]) -> &'a str {
         return place;
     }
     let mut slashes = file.path.match_indices('/').map(|(at, _)| at);
-    let levels = if file.path.starts_with("crates/") || file.path.starts_with("b") { 1 } else { 0 };
+    let is_split = ["crates/", "bindings/", "bench/"].iter().any(|folder| file.path.starts_with(folder));
+    let levels = usize::from(is_split);
     let end = slashes.clone().nth(levels).or_else(|| slashes.next());
     &file.path[..end.unwrap_or(file.path.len())]
 }
