@@ -165,7 +165,7 @@ told() {
         esac
         echo "need: please install ${1:-first}, for example: $command ${names[*]}" >&2
     fi
-    [[ ${#unknown[@]} -eq 0 ]] || echo "need: what Debian calls ${unknown[*]} is to be installed, too" >&2
+    [[ ${#unknown[@]} -eq 0 ]] || echo "need: please also install the packages that Debian calls ${unknown[*]}" >&2
     [[ ${#components[@]} -eq 0 ]] || echo "need: rustup component add ${components[*]}" >&2
     local line
     for line in ${advice[@]+"${advice[@]}"}; do echo "need: $line" >&2; done
@@ -176,7 +176,7 @@ told() {
 
 if [[ ${#needed[@]} -eq 0 && -z $install_it ]]; then
     told "what you want of that"
-    echo "need: what needs any of it is skipped" >&2
+    echo "need: parts that need one of these tools are skipped" >&2
     exit 0
 fi
 if [[ -z $install_it ]]; then
@@ -205,7 +205,7 @@ apt() { # apt PACKAGE...; without the terminal, whose input would stop a backgro
 if [[ ${#packages[@]} -gt 0 ]]; then
     echo "need: installing ${packages[*]} (apt-get)" >&2
     if ! apt "${packages[@]}" && [[ ${#needed[@]} -eq 0 ]]; then
-        echo "need: not all of that could be installed; what needs it is skipped" >&2
+        echo "need: could not install all of these; parts that need a missing one are skipped" >&2
     fi
 fi
 for what in ${needed[@]+"${needed[@]}"}; do

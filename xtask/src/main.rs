@@ -32,22 +32,22 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
-                      docs/compat.md names all of zmq.h, one version everywhere, columns of comments, prose, commit subjects
-  prose [--help]      how comments, pages and texts for users read: hard sentences, by kind and folder
+  check               checks layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, the names
+                      of zmq.h in docs/compat.md, versions, columns of comments, prose, commit subjects
+  prose [--help]      counts hard sentences in comments, pages and texts for users, by kind and folder
   words-only [--strings] [REVISION]
                       compares the code of each changed file with a revision, without comments (and string literals)
-  unsafe [--write]    compare docs/unsafe.md with the sources, or write it
-  abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
-  link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
+  unsafe [--write]    compares docs/unsafe.md with the sources, or writes it
+  abi [LIBRARY]       checks the exported symbols and the soname of target/release/libzmq.so
+  link TARGET         links the library for macOS or FreeBSD (`all`: for both) in target/link, and checks it
   dist [--here] [--twice] [library|taut|python|node|dotnet|systems|crates|sbom]...
-                      what a release consists of, in target/dist: scripts/dist.sh
+                      makes the parts of a release in target/dist: scripts/dist.sh
   ablate [RULE]... [--list | options of the benchmark]
-                      what each rule of the engine's timing buys, in several environments: bench/README.md
+                      measures the effect of each rule of the engine's timing, in several environments: bench/README.md
   simulate [--seed N [--trace] | --seeds N | --minutes M]...
-                      the engine in a simulated system, from numbers: docs/simulation.md
-  faults [--refresh]  check that each planted fault of tests/sim/faults applies to the sources; or write its context anew
-  benches             the results of `cargo bench -p tautline` as a table";
+                      runs the engine in a simulated system, from seeds: docs/simulation.md
+  faults [--refresh]  checks that each planted fault of tests/sim/faults applies to the sources, or rewrites its context
+  benches             prints the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
     let root = root();

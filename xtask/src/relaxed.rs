@@ -62,7 +62,7 @@ fn unargued<'a>(source: &'a Source, all: &'a [Source]) -> impl Iterator<Item = S
                 let argued = declared(source, name)
                     .unwrap_or_else(|| all.iter().any(|other| declared(other, name) == Some(true)));
                 if !argued {
-                    findings.push(format!("{}: nothing says why `{name}` may be Relaxed", statement[0].0));
+                    findings.push(format!("{}: `{name}` has no argument for Relaxed", statement[0].0));
                 }
             }
         }
@@ -182,7 +182,7 @@ mod tests {
         let bare = "struct S {\n    at: AtomicU64,\n}\nfn f(s: &S) {\n    s.at.store(1, Relaxed);\n    x[s.at.load(Relaxed)];\n}\n";
         assert_eq!(
             findings(bare),
-            ["5: nothing says why `at` may be Relaxed", "6: nothing says why `at` may be Relaxed"]
+            ["5: `at` has no argument for Relaxed", "6: `at` has no argument for Relaxed"]
         );
         assert_eq!(
             findings(
