@@ -533,7 +533,7 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 
 /*
  * Tautline's own: puts the sockets of the context under a policy, for what is bound and connected from now on; a string for
- * zmq_ctx_set_ext: audit, loopback or strict, which come with the library, or the path of a file (docs/policy.md). TAUT_POLICY in the
+ * zmq_ctx_set_ext: audit, loopback or strict, which come with the library, or the path of a file (docs/operate/policy.md). TAUT_POLICY in the
  * environment does the same for all contexts. EINVAL if there is no such policy, if it has a fault, which is told on standard error, and
  * if the context has one. zmq_bind and zmq_connect fail with EACCES where a rule refuses them. libzmq answers EINVAL.
  */
@@ -541,7 +541,7 @@ ZMQ_EXPORT void zmq_threadclose(void *thread);
 
 /*
  * Tautline's own: reads from a names file what names (name://orders in place of an endpoint) stand for, for what is bound and connected from
- * now on; a string for zmq_ctx_set_ext, its path (docs/names.md). TAUT_NAMES in the environment does the same for all contexts. EINVAL if
+ * now on; a string for zmq_ctx_set_ext, its path (docs/use/names.md). TAUT_NAMES in the environment does the same for all contexts. EINVAL if
  * the file cannot be read or has a fault, which is told on standard error, and if the context has one. zmq_bind and zmq_connect answer
  * EPROTONOSUPPORT without a names file, EINVAL for what can be no name and where that of TAUT_NAMES has a fault, and zmq_bind ENOTSUP where
  * the file has no folder. A library without names, and libzmq, answer EINVAL; zmq_has("name") tells.
@@ -736,13 +736,13 @@ ZMQ_EXPORT uint32_t zmq_connect_peer(void *s, const char *addr);
 ZMQ_EXPORT int zmq_disconnect_peer(void *s, uint32_t routing_id);
 ZMQ_EXPORT int zmq_socket_get_peer_state(void *s, const void *routing_id, size_t routing_id_size);
 /*
- * Tautline's own event, for event_version 3: a peer has subscribed to a topic, or published one, that it may not (docs/policy.md). It comes
+ * Tautline's own event, for event_version 3: a peer has subscribed to a topic, or published one, that it may not (docs/operate/policy-users.md). It comes
  * for the first one of a connection; its value is EACCES. Version 3 tells of the peer, and in its reason of the topic and the rule.
  */
 #define ZMQ_TAUTLINE_EVENT_TOPIC_REFUSED 0x10000000
 
 /*
- * Tautline's own event, for event_version 3, of a connected name (docs/names.md). Value 0: it stands for other endpoints than before, or what
+ * Tautline's own event, for event_version 3, of a connected name (docs/use/names.md). Value 0: it stands for other endpoints than before, or what
  * can tell is there again. EHOSTUNREACH: what can tell cannot be asked; who is known stays connected. The reason says more.
  */
 #define ZMQ_TAUTLINE_EVENT_NAME 0x20000000

@@ -112,7 +112,7 @@ taut() {
         cp -r "$pages" "$stage"
         OUT=$out packaging/systems/taut.sh "$stage" "$version" >&2
         mkdir -p "$stage/share/doc/taut"
-        cp LICENSE-MIT LICENSE-APACHE packaging/THIRD-PARTY-TAUT.txt docs/taut.md "$stage/share/doc/taut"
+        cp LICENSE-MIT LICENSE-APACHE packaging/THIRD-PARTY-TAUT.txt docs/operate/taut*.md "$stage/share/doc/taut"
         tar -C "$work/taut" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go=rX -cf - "${stage##*/}" |
             xz -9 -T1 >"$out/${stage##*/}.tar.xz"
     done

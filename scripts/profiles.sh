@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares build profiles: builds Tautline in several ways and runs the builds side by side, on the benchmark's own
-# programs. bench/lab.md has the results.
+# programs. docs/results/build-profiles.md has the results.
 #
 #   scripts/profiles.sh [ARGUMENTS OF THE HARNESS]      for example --pairs 5 --only transport=tcp
 #

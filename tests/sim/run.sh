@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The engine in a simulated system: docs/simulation.md.
+# The engine in a simulated system: docs/develop/simulation.md.
 #
 #   tests/sim/run.sh                 seeds 1 to 50, each twice: both runs must be the same. Then each seed that finds a
 #                                    planted fault must pass without that fault.

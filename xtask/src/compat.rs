@@ -1,4 +1,4 @@
-//! Checks that `docs/compat.md` names every constant and function of `zmq.h`, with the same numbers.
+//! Checks that the pages of `docs/reference` name every constant and function of `zmq.h`, with the same numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,18 @@ const INTERNAL: [&str; 9] = [
     "ZMQ_HAVE_POLLER",
 ];
 
-/// Returns constants and functions that the page leaves out, and rows with another number.
+/// Returns constants and functions that the pages leave out, and rows with another number.
 pub fn check(root: &Path) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
-    findings(&read("include/zmq.h"), &read("xtask/functions.txt"), &read("docs/compat.md"))
+    findings(&read("include/zmq.h"), &read("xtask/functions.txt"), &pages(root))
+}
+
+/// Returns the text of all pages of the reference.
+fn pages(root: &Path) -> String {
+    let entries = fs::read_dir(root.join("docs/reference")).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read_to_string(path).unwrap_or_default() + "\n").collect()
 }
 
 fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
@@ -33,7 +41,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
             // A table of names with a long common prefix shows only their ends.
             || name.strip_prefix("ZMQ_PROTOCOL_ERROR_").is_some_and(|rest| words.contains(rest));
         if !known && !INTERNAL.contains(&name) {
-            findings.push(format!("docs/compat.md does not say anything about {name}"));
+            findings.push(format!("docs/reference does not say anything about {name}"));
         }
     }
     for line in page.lines().filter(|line| line.starts_with("| ")) {
@@ -45,7 +53,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
         if let (Some(Some(defined)), Some(value)) = (defined, number(value))
             && *defined != value
         {
-            findings.push(format!("docs/compat.md says {value} of {name}, zmq.h {defined}"));
+            findings.push(format!("docs/reference says {value} of {name}, zmq.h {defined}"));
         }
     }
     findings
@@ -87,10 +95,10 @@ mod tests {
         assert_eq!(
             findings(header, "zmq_f\nzmq_g\n", page),
             [
-                "docs/compat.md does not say anything about ZMQ_C",
-                "docs/compat.md does not say anything about zmq_g",
-                "docs/compat.md says 17 of ZMQ_B, zmq.h 16",
-                "docs/compat.md says 3 of X, zmq.h 2",
+                "docs/reference does not say anything about ZMQ_C",
+                "docs/reference does not say anything about zmq_g",
+                "docs/reference says 17 of ZMQ_B, zmq.h 16",
+                "docs/reference says 3 of X, zmq.h 2",
             ]
         );
     }

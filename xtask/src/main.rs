@@ -33,11 +33,11 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
   check               checks layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, the names
-                      of zmq.h in docs/compat.md, versions, columns of comments, prose, commit subjects
+                      of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
   prose [--help]      counts hard sentences in comments, pages and texts for users, by kind and folder
   words-only [--strings] [REVISION]
                       compares the code of each changed file with a revision, without comments (and string literals)
-  unsafe [--write]    compares docs/unsafe.md with the sources, or writes it
+  unsafe [--write]    compares docs/develop/unsafe.md with the sources, or writes it
   abi [LIBRARY]       checks the exported symbols and the soname of target/release/libzmq.so
   link TARGET         links the library for macOS or FreeBSD (`all`: for both) in target/link, and checks it
   dist [--here] [--twice] [library|taut|python|node|dotnet|systems|crates|sbom]...
@@ -45,7 +45,7 @@ usage: cargo run -p xtask -- COMMAND
   ablate [RULE]... [--list | options of the benchmark]
                       measures the effect of each rule of the engine's timing, in several environments: bench/README.md
   simulate [--seed N [--trace] | --seeds N | --minutes M]...
-                      runs the engine in a simulated system, from seeds: docs/simulation.md
+                      runs the engine in a simulated system, from seeds: docs/develop/simulation.md
   faults [--refresh]  checks that each planted fault of tests/sim/faults applies to the sources, or rewrites its context
   benches             prints the results of `cargo bench -p tautline` as a table";
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["check"] => check(&root),
         ["unsafe"] => report("unsafe code", &unsafe_sites::check(&root)),
-        ["unsafe", "--write"] => report("docs/unsafe.md", &unsafe_sites::write(&root)),
+        ["unsafe", "--write"] => report("docs/develop/unsafe.md", &unsafe_sites::write(&root)),
         ["abi"] => abi::run(&root, &default_library()),
         ["link", system] => link::run(&root, &target(), system),
         ["ablate", arguments @ ..] => ablate::run(&root, arguments),

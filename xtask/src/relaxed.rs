@@ -1,5 +1,5 @@
 //! Checks that each relaxed access of the library has an argument: a comment `Relaxed: GROUP` at the declaration of the atomic or at the
-//! access. The groups are the rows of the table in docs/ordering.md.
+//! access. The groups are the rows of the table in docs/develop/memory-ordering.md.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ const METHODS: [&str; 6] = [".load(", ".store(", ".swap(", ".fetch_", ".compare_
 
 /// Returns relaxed accesses without an argument, and arguments with an unknown group.
 pub fn check(root: &Path) -> Vec<String> {
-    let page = std::fs::read_to_string(root.join("docs/ordering.md")).unwrap_or_default();
+    let page = std::fs::read_to_string(root.join("docs/develop/memory-ordering.md")).unwrap_or_default();
     let groups = groups(&page);
     if groups.is_empty() {
-        return vec!["docs/ordering.md: no table of arguments".to_owned()];
+        return vec!["docs/develop/memory-ordering.md: no table of arguments".to_owned()];
     }
     let mut findings = Vec::new();
     for name in CRATES {
@@ -40,7 +40,8 @@ fn groups(page: &str) -> Vec<&str> {
 fn unknown<'a>(source: &'a Source, groups: &'a [&str]) -> impl Iterator<Item = String> + 'a {
     source.lines().filter_map(|(number, _, text)| {
         let group = text.split_once(MARK)?.1.split([',', '.', ';', ':', ' ']).next()?;
-        (!groups.contains(&group)).then(|| format!("{number}: `{MARK}{group}` is not in docs/ordering.md"))
+        (!groups.contains(&group))
+            .then(|| format!("{number}: `{MARK}{group}` is not in docs/develop/memory-ordering.md"))
     })
 }
 
@@ -188,7 +189,7 @@ mod tests {
             findings(
                 "// Relaxed: luck\nstatic A: AtomicU8 = AtomicU8::new(0);\nfn f() {\n    A.load(Relaxed);\n}\n"
             ),
-            ["1: `Relaxed: luck` is not in docs/ordering.md"]
+            ["1: `Relaxed: luck` is not in docs/develop/memory-ordering.md"]
         );
     }
 

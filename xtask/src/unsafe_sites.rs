@@ -1,6 +1,6 @@
 //! Checks that unsafe code is in allowed places only, has an argument, and is counted.
 //!
-//! `docs/unsafe.md` lists every file with unsafe code and its reason. The check compares its counts with the sources,
+//! `docs/develop/unsafe.md` lists every file with unsafe code and its reason. The check compares its counts with the sources,
 //! so that new unsafe code shows up in a review. `--write` updates the counts and keeps the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,12 +36,14 @@ const ATTRIBUTES: [(&str, &str); 5] = [
     ("xtask/src/main.rs", "#![forbid(unsafe_code)]"),
 ];
 
-const DOCUMENT: &str = "docs/unsafe.md";
+const DOCUMENT: &str = "docs/develop/unsafe.md";
 
 const HEAD: &str = "\
 # Unsafe code
 
-Every file with unsafe code, and what it needs it for. The counts are checked by `cargo run -p xtask -- check`;
+For reviewers of unsafe code. This page lists every file with unsafe code and its reason for it.
+
+The counts are checked by `cargo run -p xtask -- check`;
 `cargo run -p xtask -- unsafe --write` brings them up to date, the reasons are written by hand. Each block carries a
 `SAFETY` comment with the argument; tests are not counted.
 
@@ -103,7 +105,8 @@ pub fn write(root: &Path) -> Vec<String> {
     if missing > 0 {
         println!("{missing} file(s) without a reason: write it into the last column");
     }
-    let written = fs::create_dir_all(root.join("docs")).and_then(|()| fs::write(root.join(DOCUMENT), text));
+    let written =
+        fs::create_dir_all(root.join("docs/develop")).and_then(|()| fs::write(root.join(DOCUMENT), text));
     written.err().map(|error| format!("{DOCUMENT}: {error}")).into_iter().collect()
 }
 

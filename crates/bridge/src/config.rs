@@ -1,4 +1,5 @@
-//! The file of a bridge: where NATS is, and the routes. `docs/beyond.md` describes it.
+//! The file of a bridge: where NATS is, and the routes.
+//! `docs/reference/bridge-file.md` describes it.
 
 mod file;
 mod nats;

@@ -15,7 +15,7 @@
 //! Each route is one task, which owns its ZeroMQ socket. A route that ends gives its socket back,
 //! so that a changed route can go on with it: what senders have sent lies in that socket.
 //!
-//! What each route promises is in `docs/beyond.md`.
+//! What each route promises is in `docs/use/jetstream.md`.
 
 #![forbid(unsafe_code)]
 

@@ -165,7 +165,7 @@ fn judge(listener: &Listener) -> Option<Finding> {
         (Some(open), At::Tcp(_), false) => (
             Level::Warning,
             format!("no authentication, {open}"),
-            "bind it to 127.0.0.1, give it CURVE, or run it with TAUT_POLICY=loopback (docs/policy.md)",
+            "bind it to 127.0.0.1, give it CURVE, or run it with TAUT_POLICY=loopback (docs/operate/policy.md)",
         ),
     };
     Some(Finding {

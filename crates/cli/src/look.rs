@@ -1,8 +1,9 @@
 //! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `tap`, `metrics`,
 //! `web`.
 //!
-//! Everything is read from the files of counters (`docs/observe.md`) by `tautline-observe`; the
-//! processes notice nothing of it. A file that cannot be read is told, and the others are shown.
+//! `tautline-observe` reads everything from the files of counters
+//! (`docs/reference/counters-file.md`); the processes do not notice it. If a file
+//! cannot be read, the fault is reported, and the others are shown.
 
 pub mod doctor;
 mod http;

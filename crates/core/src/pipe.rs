@@ -1,17 +1,17 @@
 //! A pipe: the owner's end of the way to one peer, over a connection or over inproc.
 //!
-//! Two queues of ZMTP frames, one each way (`queue`), plus what lies behind them. Only the socket's
-//! owner touches a pipe; the I/O side works on the other ends of the queues.
+//! A pipe has two queues of ZMTP frames, one in each direction (`queue`), and the link behind them.
+//! Only the socket's owner touches a pipe. The I/O side works on the other ends of the queues.
 //!
 //! ```text
-//!  Pipe ─┬─ Outgoing   what only sending needs: queue, flush rule, high-water mark
-//!        ├─ Incoming   what only receiving needs
-//!        ├─ Peer       what is known of the other end
-//!        └─ Link       what lies behind both queues: a connection, or the other socket
+//!  Pipe ─┬─ Outgoing   state of sending only: queue, flush rule, high-water mark
+//!        ├─ Incoming   state of receiving only
+//!        ├─ Peer       information about the other end
+//!        └─ Link       object behind both queues: a connection, or the other socket
 //! ```
 //!
-//! The halves know nothing of each other, and are told of the link in each call. What a pattern may
-//! do with a peer are the methods of `Pipe` in this file; those for the socket are in `upkeep`.
+//! The two halves do not know each other. Each call passes them the link. The methods of `Pipe` in
+//! this file are for patterns; the methods for the socket are in `upkeep`.
 
 mod aside;
 mod bells;
@@ -67,7 +67,7 @@ use crate::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PipeId(pub(crate) u32);
 
-/// Where messages wait: in a queue, or the newest one only (ZMQ_CONFLATE).
+/// Storage of waiting messages: a queue, or only the newest message (ZMQ_CONFLATE).
 enum Store<Q> {
     Queue(Q),
     Slot(Arc<Slot>),
@@ -79,7 +79,8 @@ impl<Q> From<Result<Q, Arc<Slot>>> for Store<Q> {
     }
 }
 
-/// The owner's end of the way to one peer. What sending touches comes first (`Pipe::prefetch`).
+/// The owner's end of the way to one peer. The fields that sending touches come first
+/// (`Pipe::prefetch`).
 #[repr(C)]
 pub(crate) struct Pipe {
     link: Link,
@@ -91,18 +92,18 @@ pub(crate) struct Pipe {
 
 /// Sending, for a pattern.
 impl Pipe {
-    /// Whether the first part of a message would be taken now: the peer is not gone and below the
-    /// high-water mark. `otherwise` is what becomes of the message if not: what is tried before the
-    /// answer is no depends on that.
+    /// True if the pipe would take the first part of a message now: the peer is present and below
+    /// the high-water mark. `otherwise` says what happens to the message if there is no room. The
+    /// effort to find room depends on it.
     #[inline(always)]
     pub(crate) fn has_room(&mut self, otherwise: Else) -> bool {
         self.outgoing.has_room(&self.link, otherwise)
     }
 
-    /// Appends one part; with the last part the message is published, and written at once or later
-    /// by the flush rule. The caller has asked `has_room` before the first part; later parts are
+    /// Appends one part. The last part publishes the message, which is written at once or later by
+    /// the flush rule. The caller has called `has_room` before the first part; later parts are
     /// always taken if there is memory. The part's owned body may be taken or left (see
-    /// `Part::consume`). After an error nothing has changed: the same part may be sent again.
+    /// `Part::consume`). After an error the pipe is unchanged, and the same part may be sent again.
     #[inline(always)]
     pub(crate) fn send(&mut self, part: &mut Part<'_>) -> Result<(), NoMemory> {
         // The usual case: a last part, and a short one.
@@ -115,8 +116,8 @@ impl Pipe {
         self.send_any(part)
     }
 
-    /// As `send`, for a message that is dropped if there is no memory for it: that is counted.
-    /// Whether it was sent.
+    /// Like `send`, but drops and counts the message if there is no memory for it. Returns true if
+    /// it was sent.
     #[inline]
     pub(crate) fn send_or_drop(&mut self, part: &mut Part<'_>) -> bool {
         let sent = self.send(part).is_ok();
@@ -126,8 +127,7 @@ impl Pipe {
         sent
     }
 
-    /// There is no memory, or no room, for a message: it is dropped for that, with the parts that
-    /// were appended.
+    /// Drops a message, with its appended parts, because there is no memory or no room for it.
     #[cold]
     pub(crate) fn drop_message(&mut self) {
         self.rollback();
@@ -140,7 +140,7 @@ impl Pipe {
     }
 
     /// Sends a command frame (a subscription), which does not count against the high-water mark.
-    /// Not within a message.
+    /// Must not be called within a message.
     pub(crate) fn send_command(&mut self, body: &[u8]) {
         if self.outgoing.put_command(&self.link, body) {
             self.published(body.len(), false);
@@ -150,29 +150,29 @@ impl Pipe {
 
 /// Receiving, for a pattern.
 impl Pipe {
-    /// Whether a whole message can be received.
+    /// True if a whole message can be received.
     #[inline(always)]
     pub(crate) fn can_recv(&mut self) -> bool {
         self.incoming.has_more() || self.can_recv_now()
     }
 
-    /// Whether `recv_any` would find something, as cheaply as can be, for a caller that asks again
-    /// and again and mostly in vain. Peers that wait for room or credit are not heard here but by
-    /// `can_recv`.
+    /// A cheap version of `can_recv` for a caller that asks very often and mostly in vain: true if
+    /// `recv_any` would find a frame. Peers that wait for room or credit are not handled here but
+    /// in `can_recv`.
     #[inline]
     pub(crate) fn sees_more(&self) -> bool {
         self.incoming.sees_more()
     }
 
-    /// Whether nothing has come that `can_recv` would find, as far as one look tells; `false` says
-    /// nothing.
+    /// True if one quick look shows that `can_recv` would find no message. If it returns false, the
+    /// state is unknown.
     #[inline]
     pub(crate) fn is_silent(&self) -> bool {
         self.incoming.is_silent(&self.link)
     }
 
-    /// Receives the next part if it is the last of its message and known to be there; `None` says
-    /// nothing about whether `recv` finds one.
+    /// Receives the next part if it is the last of its message and known to be available. If it
+    /// returns `None`, `recv` may still find a part.
     #[inline(always)]
     pub(crate) fn recv_last(&mut self, target: &mut Target<'_>) -> Option<Received> {
         let len = match target {
@@ -182,8 +182,8 @@ impl Pipe {
         Some(Received { len, more: false })
     }
 
-    /// Receives the next part, passing over commands; `None` if no whole message is there. Without
-    /// memory for it, it stays the next one; into a buffer there always is.
+    /// Receives the next part and skips commands. Returns `None` if there is no whole message. If
+    /// there is no memory for the part, it stays the next one. A buffer target never needs memory.
     #[inline]
     pub(crate) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
         if !self.can_recv() {
@@ -196,63 +196,62 @@ impl Pipe {
         Ok(Some(received))
     }
 
-    /// The head of the next part, which is not consumed.
+    /// Returns the head of the next part without consuming it.
     pub(crate) fn head(&mut self) -> Option<Head> {
         self.incoming.head()
     }
 
-    /// Looks at the body of the next part without consuming it: two slices, of which the second one
-    /// is mostly empty.
+    /// Returns the body of the next part without consuming it, in two slices. The second slice is
+    /// mostly empty.
     pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
         self.incoming.peek()
     }
 
-    /// Drops the next part if it is empty, with others behind it, and known to be so at a glance;
-    /// `false` says nothing.
+    /// Drops the next part if a quick check shows that it is empty and that other parts follow. If
+    /// it returns false, the part may still be such a part.
     #[inline]
     pub(crate) fn skip_delimiter(&mut self) -> bool {
         self.incoming.skip_delimiter()
     }
 
-    /// Drops the message whose next part is at the front: this part and all that follow until the
-    /// last one.
+    /// Drops the message at the front: its next part and all following parts up to the last one.
     pub(crate) fn skip_message(&mut self) {
         if !self.incoming.skip_message() {
-            // The newest message (ZMQ_CONFLATE), or one of ours about the peer.
+            // The newest message (ZMQ_CONFLATE), or one of our messages about the peer.
             let _ = self.recv(&mut Target::Buffer(&mut []));
         }
     }
 }
 
-/// What a pattern may know of a pipe, and set.
+/// Properties of a pipe that a pattern may read and set.
 impl Pipe {
-    /// Whether the peer is gone.
+    /// True if the peer is gone.
     pub(crate) fn has_ended(&self) -> bool {
         self.outgoing.ended || self.link.is_closed()
     }
 
-    /// Whether the peer is another socket of this program, or a datagram endpoint. Then
-    /// `Pattern::readable` is not called when the pipe gets something to read: it must be looked
-    /// at.
+    /// True if the peer is another socket of this program, or a datagram endpoint.
+    /// `Pattern::readable` is not called when such a pipe gets messages, so the pattern must check
+    /// it.
     pub(crate) fn is_inproc(&self) -> bool {
         matches!(self.link, Link::Inproc(_))
     }
 
-    /// Whether this is no way to a peer but to a datagram endpoint.
+    /// True if the pipe leads to a datagram endpoint and not to a peer.
     pub(crate) fn is_datagram(&self) -> bool {
         self.link.inproc_end().is_some_and(InprocEnd::is_device)
     }
 }
 
-/// What both halves have to do with, and the usual ways of a message: not for patterns.
+/// Steps that involve both halves, and the fast paths of a message: not for patterns.
 impl Pipe {
-    /// For `Pipes::recv_any`, and for what tests hold at the far end.
+    /// For `Pipes::recv_any`, and for tests at the far end.
     pub(crate) fn recv_any(&mut self, message: &mut Message) -> Result<Option<Head>, NoMemory> {
         self.incoming.recv_any(&self.link, message)
     }
 
-    /// As `send` for the last part of a message, if it is shorter than `COPIED` and there is memory
-    /// for it in one piece; else false.
+    /// Like `send` for the last part of a message, if it is shorter than `COPIED` and there is
+    /// contiguous memory for it. Returns false otherwise.
     #[inline(always)]
     fn send_at_once(&mut self, bytes: &[u8], patient: bool) -> bool {
         if bytes.len() >= SHORT {
@@ -265,7 +264,8 @@ impl Pipe {
         appended
     }
 
-    /// The other cases of `send_at_once`, apart from it so that short bodies need fewer registers.
+    /// The other cases of `send_at_once`. A separate function, so that short bodies need fewer
+    /// registers.
     #[inline(never)]
     fn send_medium(&mut self, bytes: &[u8], patient: bool) -> bool {
         let appended = self.outgoing.put_medium(bytes);
@@ -275,7 +275,7 @@ impl Pipe {
         appended
     }
 
-    /// As `send_at_once`, for a body that goes by reference to an inproc peer.
+    /// Like `send_at_once`, for a body that travels by reference to an inproc peer.
     #[inline(always)]
     fn send_owned_at_once(&mut self, message: &mut Message, patient: bool) -> bool {
         let len = message.len();
@@ -298,7 +298,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// A large message, from the caller's own buffer.
+    /// Sends a large message directly from the caller's buffer.
     #[cold]
     fn send_through(&mut self, part: &Part<'_>) -> Result<(), NoMemory> {
         if self.outgoing.write_through(&self.link, part)? {
@@ -307,7 +307,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// A message was published.
+    /// Called after a message was published.
     #[inline(always)]
     fn published(&mut self, len: usize, patient: bool) {
         match &self.link {
@@ -323,7 +323,7 @@ impl Pipe {
 
     #[inline(never)]
     fn flush_by_rule(&mut self, len: usize, patient: bool) {
-        // The peer waits for this message if it had sent something, and nothing more than that.
+        // The peer waits for this message if it has sent messages and all of them are read.
         let reply = self.outgoing.answering && self.incoming.is_read();
         self.outgoing.flush_by_rule(&self.link, len, reply, patient);
     }
@@ -333,7 +333,7 @@ impl Pipe {
         self.incoming.can_recv_now(&self.link)
     }
 
-    /// A part was read.
+    /// Called after a part was read.
     #[inline(always)]
     fn was_received(&mut self) {
         self.outgoing.answering = true;

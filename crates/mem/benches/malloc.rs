@@ -1,8 +1,9 @@
-//! The pool beside the system's allocator: `cargo bench -p tautline-mem`.
+//! Compares the pool with the system's allocator: `cargo bench -p tautline-mem`.
 //!
-//! Each cell is measured in turn on both, round by round; a round's ratio compares neighbours in
-//! time. The table has medians, and the quartiles of the ratio. A block is written to when it is
-//! allocated and read before it is freed, all of it, as a message's body is.
+//! Each cell is measured alternately on both, round by round. The ratio of a round compares
+//! measurements that are close in time. The table has medians, and the quartiles of the ratio.
+//! Every byte of a block is written after allocation and read before it is freed, like a message's
+//! body.
 //!
 //! - *here*: one thread allocates a block and frees it.
 //! - *burst*: one thread allocates 64 blocks, then frees them.
@@ -18,9 +19,9 @@ use tautline_mem::blocks;
 
 /// Rounds of a cell, each on both sides.
 const ROUNDS: usize = 15;
-/// Bytes that are written in a round, at least.
+/// Minimum number of bytes that are written in a round.
 const BYTES: usize = 64 << 20;
-/// Blocks of a round, at most.
+/// Maximum number of blocks in a round.
 const BLOCKS: usize = 400_000;
 /// Blocks of a burst, and between two threads.
 const WINDOW: usize = 64;
@@ -40,7 +41,7 @@ impl Source {
     fn allocate(self, size: usize) -> NonNull<u8> {
         let block = match self {
             Source::Pool => blocks::allocate(size),
-            // SAFETY: no size of the table is zero.
+            // SAFETY: all sizes of the table are larger than zero.
             Source::Malloc => unsafe { std::alloc::alloc(Self::layout(size)) },
         };
         let block = NonNull::new(block).expect("memory");
@@ -54,7 +55,7 @@ impl Source {
         let bytes = unsafe { std::slice::from_raw_parts(block.as_ptr(), size) };
         black_box(bytes.chunks(64).fold(0_u8, |sum, line| sum.wrapping_add(line[0])));
         match self {
-            // SAFETY: from `allocate` with the same size, and not used any more.
+            // SAFETY: from `allocate` with the same size, and not used again.
             Source::Pool => unsafe { blocks::free(block.as_ptr(), size) },
             // SAFETY: as above.
             Source::Malloc => unsafe { std::alloc::dealloc(block.as_ptr(), Self::layout(size)) },
@@ -62,7 +63,7 @@ impl Source {
     }
 }
 
-/// Takes a source, a size and a number of blocks.
+/// A measured function. Takes a source, a size and a number of blocks.
 type Way = fn(Source, usize, usize);
 
 fn here(source: Source, size: usize, count: usize) {
@@ -78,7 +79,7 @@ fn burst(source: Source, size: usize, count: usize) {
     }
 }
 
-/// Waits until `look` has found something.
+/// Waits until `look` succeeds.
 fn wait<T>(mut look: impl FnMut() -> Option<T>) -> T {
     loop {
         for _ in 0..1000 {
@@ -110,7 +111,7 @@ fn away(source: Source, size: usize, count: usize) {
     });
 }
 
-/// The value below which a part of the sorted values lies.
+/// Returns the value below which the given part of the sorted values lies.
 fn part(sorted: &[f64], of: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * of).round() as usize]
 }

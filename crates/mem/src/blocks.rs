@@ -1,21 +1,20 @@
 //! A pool of memory blocks of up to 128 KiB: for message bodies and for the segments of the queues.
 //!
-//! The system's allocator is slow where this is fast: large blocks that one thread allocates and
-//! another one frees, and blocks that go back to the kernel and come again page by page; and for
-//! small ones it takes twice as long. Each thread keeps a few free blocks of each size, and takes
-//! those first that it gave back last: they are in its cache. What is more goes in batches through
-//! the depot, to whatever thread needs blocks of that size.
+//! The system's allocator is slow in three cases that are fast here: large blocks that one thread
+//! allocates and another one frees, blocks that go back to the kernel and return page by page, and
+//! small blocks, for which it takes twice as long. Each thread keeps a few free blocks of each
+//! size, and reuses the most recently freed block first, because it is in the thread's cache.
+//! Surplus blocks go to the depot in batches, for any thread that needs blocks of that size.
 //!
-//! There it is the other way round. A block that another thread has just read is in that one's
-//! cache, and each line of it would have to be fetched back from there to be written to. So the
-//! depot is a queue, and a large block comes out of it only after `CIRCULATION` bytes have
-//! gone in behind it: by then its lines are in the cache that the cores share. Measured with 64 KiB
-//! bodies and with segments of small messages between two threads, on cores with 512 KiB of cache
-//! each.
+//! The depot is FIFO; thread caches are LIFO. A block that another thread has just read is in that
+//! thread's cache. Each of its lines would have to be fetched from there before it is written. So a
+//! large block comes out of the depot only after `CIRCULATION` bytes have gone in behind it. By
+//! then its lines are in the cache that the cores share. Measured with 64 KiB bodies and with
+//! segments of small messages between two threads, on cores with 512 KiB of cache each.
 //!
-//! All of it is bounded, and a size that is no more in use goes back to the allocator when others
-//! are. Nothing here waits: blocks that the depot does not take are freed, and those that it does
-//! not have are allocated.
+//! All parts of the pool are bounded. Blocks of an unused size go back to the allocator while other
+//! sizes are in use. The pool never waits: blocks that the depot does not take are freed, and
+//! blocks that it does not have are allocated.
 
 #[cfg(not(loom))]
 mod cache;
@@ -32,22 +31,22 @@ pub use cache::keep_nothing;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// All blocks are aligned to this.
+/// Alignment of all blocks.
 pub const ALIGN: usize = 16;
 
 /// The sizes of the small classes.
 const SMALL: [usize; 7] = [96, 128, 192, 256, 384, 512, 768];
 /// The largest size of a small class, in bytes.
 pub const SMALL_MAX: usize = SMALL[SMALL.len() - 1];
-/// The small class of each size less one, in steps of 32 bytes.
+/// The small class of each size minus one, in steps of 32 bytes.
 const SMALL_CLASS: [u8; SMALL_MAX / STEP] = small_classes();
 const STEP: usize = 32;
-/// The large class of each size less `HEADER_ROOM`, in steps of 512 bytes.
+/// The large class of each size minus `HEADER_ROOM`, in steps of 512 bytes.
 const LARGE_CLASS: [u8; LARGEST / LARGE_STEP] = large_classes();
 const LARGE_STEP: usize = 512;
 const LARGEST: usize = class_size(CLASSES - 1) - HEADER_ROOM;
 
-/// Large sizes per doubling: 1, 1.5, 2, 3, 4, 6 ... KiB, each with room for a header.
+/// Number of classes. The large sizes are 1, 1.5, 2, 3, 4, 6 ... KiB, each with room for a header.
 const CLASSES: usize = SMALL.len() + 15;
 const HEADER_ROOM: usize = 64;
 
@@ -77,7 +76,7 @@ const fn large_classes() -> [u8; LARGEST / LARGE_STEP] {
     classes
 }
 
-/// Sizes of the classes.
+/// Returns the block size of a class.
 const fn class_size(class: usize) -> usize {
     if class < SMALL.len() {
         return SMALL[class];
@@ -87,14 +86,14 @@ const fn class_size(class: usize) -> usize {
     base + (large % 2) * (base / 2) + HEADER_ROOM
 }
 
-/// A size of blocks, by its number; `NONE` is that of the sizes that the pool does not do.
+/// A size class, by its number. `NONE` is the class of sizes that the pool does not handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class(u8);
 
 const NONE: Class = Class(CLASSES as u8);
 
 impl Class {
-    /// The smallest that holds `size` bytes.
+    /// Returns the smallest class that holds `size` bytes.
     #[inline(always)]
     pub fn of(size: usize) -> Class {
         Class::small(size).unwrap_or_else(|| {
@@ -102,7 +101,7 @@ impl Class {
         })
     }
 
-    /// The same if it is a small one.
+    /// Like `of`, but only for small classes.
     #[inline(always)]
     pub fn small(size: usize) -> Option<Class> {
         SMALL_CLASS.get(size.saturating_sub(1) / STEP).map(|&class| Class(class))
@@ -113,13 +112,13 @@ impl Class {
         self.0.into()
     }
 
-    /// As a byte, for code that keeps it with other things.
+    /// Returns the class as a byte, for code that stores it with other data.
     #[inline(always)]
     pub fn byte(self) -> u8 {
         self.0
     }
 
-    /// From what `byte` has given.
+    /// Returns the class from the result of `byte`.
     #[inline(always)]
     pub fn from_byte(byte: u8) -> Class {
         Class(byte)
@@ -132,14 +131,14 @@ fn layout(size: usize) -> Option<Layout> {
     Layout::from_size_align(size, ALIGN).ok()
 }
 
-/// A block of at least `size` bytes of unspecified content; null if memory is exhausted. Freed by
-/// `free` with the same size.
+/// Returns a block of at least `size` bytes of unspecified content; null if memory is exhausted.
+/// `free` with the same size frees it.
 #[inline(always)]
 pub fn allocate(size: usize) -> *mut u8 {
     allocate_of(Class::of(size), size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
 }
 
-/// As `allocate`, by the class of `size`.
+/// Like `allocate`, by the class of `size`.
 #[inline(always)]
 pub fn allocate_of(class: Class, size: usize) -> Option<NonNull<u8>> {
     #[cfg(not(loom))]
@@ -167,7 +166,7 @@ pub unsafe fn free(block: *mut u8, size: usize) {
     unsafe { free_of(Class::of(size), block, size) };
 }
 
-/// As `free`, by the class of `size`.
+/// Like `free`, by the class of `size`.
 ///
 /// # Safety
 /// As for [`free`], and `class` is that of `size`.
@@ -215,7 +214,7 @@ mod tests {
     fn a_freed_block_comes_again() {
         for size in [80, 2000, 8192, 65536] {
             let first = allocate(size);
-            // SAFETY: just allocated with this size, and used no more afterwards.
+            // SAFETY: just allocated with this size, and not used afterwards.
             unsafe {
                 first.write_bytes(7, size);
                 free(first, size);
@@ -235,8 +234,8 @@ mod tests {
             let mut held = std::collections::VecDeque::new();
             let check = |(block, n): (usize, usize)| {
                 let block = std::ptr::with_exposed_provenance_mut::<u8>(block);
-                // SAFETY: handed over by the other thread, which wrote the number and uses the
-                // block no more.
+                // SAFETY: handed over by the other thread, which wrote the number and does not use
+                // the block again.
                 unsafe {
                     assert_eq!(block.cast::<usize>().read(), n);
                     free(block, 3000 + n % 3 * 30_000);

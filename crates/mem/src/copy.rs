@@ -1,10 +1,10 @@
-//! Copies of message bodies, in the pieces that suit what was stored before and will be loaded
-//! after.
+//! Copies of message bodies, in pieces that suit the earlier stores and the later loads.
 
-/// Copies a body of fewer than 256 bytes by 8-byte words, whatever its alignment.
+/// Copies a body of fewer than 256 bytes by 8-byte words, with any alignment.
 ///
-/// A wide load of what the application just stored in narrow pieces would wait until those stores
-/// have left the store buffer. Volatile keeps the compiler from merging the words into such loads.
+/// A wide load of bytes that the application just stored in narrow pieces would wait until those
+/// stores have left the store buffer. Volatile keeps the compiler from merging the words into such
+/// loads.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
@@ -28,8 +28,8 @@ pub unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
             word::<u64>(from, to, at + 24);
         }
     }
-    // SAFETY: every word lies within the `n` bytes; the last ones overlap those before where `n` is
-    // no multiple.
+    // SAFETY: every word lies within the `n` bytes; the last ones overlap those before if `n` is
+    // not a multiple.
     unsafe {
         if n >= 32 {
             let last = n - 32;
@@ -57,11 +57,11 @@ pub unsafe fn copy_words(from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// Copies a body of 32 bytes and more that was stored long ago, in wide pieces, which its reader
-/// may want to load it in.
+/// Copies a body of at least 32 bytes that was stored long ago, in wide pieces, because its reader
+/// may load it in wide pieces.
 ///
 /// # Safety
-/// `from` and `to` are valid for `n` bytes and do not overlap; `n` is 32 at least.
+/// `from` and `to` are valid for `n` bytes and do not overlap; `n` is at least 32.
 #[inline(always)]
 pub unsafe fn copy_wide(from: *const u8, to: *mut u8, n: usize) {
     #[inline(always)]

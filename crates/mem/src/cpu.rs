@@ -1,7 +1,7 @@
-//! Hints to the processor, and the thread that it runs.
+//! Hints to the processor, and the pointer of the running thread.
 
-/// Asks for the cache line at this address, whatever the address is: nothing is read, and nothing
-/// but time depends on it.
+/// Requests the cache line at this address, which may be any address. The program does not read it;
+/// only the timing depends on it.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -10,7 +10,7 @@ pub fn prefetch<T>(at: *const T) {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: the instruction never faults, and changes nothing.
+    // SAFETY: the instruction never faults and has no side effects.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
@@ -18,17 +18,17 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// As [`prefetch`], for a line that is going to be written to: other cores give it up.
+/// Like [`prefetch`], for a line that will be written: other cores give it up.
 #[inline(always)]
 pub fn prefetch_to_write<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the instruction never faults, changes nothing, and is a no-op where the processor
+    // SAFETY: the instruction never faults, has no side effects, and is a no-op if the processor
     // does not have it.
     unsafe {
         std::arch::asm!("prefetchw [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]
-    // SAFETY: the instruction never faults, and changes nothing.
+    // SAFETY: the instruction never faults and has no side effects.
     unsafe {
         std::arch::asm!("prfm pstl1keep, [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
@@ -36,16 +36,16 @@ pub fn prefetch_to_write<T>(at: *const T) {
     let _ = at;
 }
 
-/// The thread pointer: an address that no other running thread of the process has. It falls to
-/// another thread when this one is gone. One instruction; where there is none for it, the address
-/// of something thread-local.
+/// Returns the thread pointer: an address that no other running thread of the process has. After
+/// this thread has exited, another thread may get the same pointer. Takes one instruction. On
+/// targets without such an instruction, it is the address of a thread-local value.
 #[inline(always)]
 pub fn thread_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", any(target_os = "linux", target_os = "android"), not(miri)))]
     {
         let pointer: usize;
-        // SAFETY: by the ABI of thread-local storage the word at this address is there, and holds
-        // its own address.
+        // SAFETY: by the ABI of thread-local storage the word at this address exists, and holds its
+        // own address.
         unsafe {
             std::arch::asm!("mov {0}, qword ptr fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
         }

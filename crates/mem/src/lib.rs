@@ -1,17 +1,17 @@
-//! Memory, as the engine needs it: bodies of messages and segments of queues that one thread fills
-//! and another one empties. Nothing in this crate knows a message, a queue or a system call.
+//! Memory for the engine: bodies of messages and segments of queues that one thread fills and
+//! another one empties. This crate knows neither messages nor queues nor system calls.
 //!
 //! ```text
 //!   blocks   a pool of memory blocks          copy   bodies, in the pieces that suit their reader
 //!   cpu      hints to the cache, the thread pointer
-//!   thread   what a thread gives back when it ends
+//!   thread   functions that a thread calls when it exits
 //!   sync     std's atomics and cells, or loom's in a model
 //! ```
 //!
-//! `cargo bench -p tautline-mem` measures the pool beside the system's allocator.
+//! `cargo bench -p tautline-mem` compares the pool with the system's allocator.
 
 #![warn(unreachable_pub)]
-// The models run parts without what uses them.
+// The models run parts of the crate without their users.
 #![cfg_attr(loom, allow(dead_code))]
 
 pub mod blocks;

@@ -1,5 +1,5 @@
 //! Atomics and cells: std's, or loom's in a model, so that models run the code that ships. In a
-//! simulation std's with a scheduling point before each access.
+//! simulation, std's with a scheduling point before each access.
 
 #[cfg(simulated)]
 #[doc(hidden)]
@@ -12,23 +12,23 @@ mod imp {
     #[cfg(not(simulated))]
     pub use std::sync::atomic;
 
-    /// `UnsafeCell` with loom's closure interface, free of cost.
+    /// `UnsafeCell` with loom's closure interface, without any cost.
     #[derive(Debug)]
     pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
-        /// A cell that holds `value`.
+        /// Returns a cell that holds `value`.
         pub const fn new(value: T) -> Self {
             Self(std::cell::UnsafeCell::new(value))
         }
 
-        /// Calls `f` with a pointer to read the value through.
+        /// Calls `f` with a pointer for reading the value.
         #[inline(always)]
         pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
             f(self.0.get())
         }
 
-        /// Calls `f` with a pointer to change the value through.
+        /// Calls `f` with a pointer for changing the value.
         #[inline(always)]
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
@@ -44,7 +44,7 @@ mod imp {
 
 pub use imp::{UnsafeCell, atomic};
 
-/// A value on a cache line (pair) of its own: the prefetcher of x86 fetches lines in pairs.
+/// A value on its own cache line (pair): the prefetcher of x86 fetches lines in pairs.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub struct Padded<T>(

@@ -1,15 +1,17 @@
-//! What a thread gives back when it ends.
+//! Functions that a thread calls when it exits.
 //!
-//! The destructor of a thread-local value would do that, too, but when a thread first uses such a
-//! value the C library takes the lock of the dynamic loader. The program may hold that lock while
-//! it waits for our threads: when a library that is being unloaded, or loaded, ends its context. So
-//! thread-local values of ours have no destructors; what would be done there is registered here.
-//! Threads of our own call it when their [`OwnThread`] goes, and never touch the lock; other
-//! threads, by a value that does have a destructor.
+//! The destructor of a thread-local value would also do this. But when a thread first uses a value
+//! with a destructor, the C library takes the lock of the dynamic loader. The program may hold that
+//! lock while it waits for our threads: when a library that is being unloaded, or loaded, ends its
+//! context. So our thread-local values have no destructors. The work of a destructor is registered
+//! here instead.
+//!
+//! Our own threads run the registered functions when their [`OwnThread`] is dropped, and never take
+//! the lock. Other threads run them by a value that does have a destructor.
 
 use std::cell::Cell;
 
-/// More functions than there are values to give back.
+/// More than the number of registered functions.
 const MOST: usize = 6;
 
 type Registered = [Option<fn()>; MOST];
@@ -20,7 +22,7 @@ thread_local! {
     static WATCH: Watch = const { Watch };
 }
 
-/// Whose thread it is.
+/// Owner of the thread: the program or us.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Programs,
@@ -28,7 +30,7 @@ enum Role {
     OursAtItsEnd,
 }
 
-/// Sees a thread of the program end.
+/// Detects the exit of a thread of the program.
 struct Watch;
 
 impl Drop for Watch {
@@ -37,13 +39,13 @@ impl Drop for Watch {
     }
 }
 
-/// A thread of our own, for as long as this lives: from its first act to its last.
-#[must_use = "its end is the end of the thread"]
+/// Marks one of our own threads while this value lives: from the thread's first action to its last.
+#[must_use = "dropping it marks the end of the thread"]
 #[derive(Debug)]
 pub struct OwnThread(());
 
 impl OwnThread {
-    /// The calling thread is one.
+    /// Marks the calling thread as one of ours.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         ROLE.set(Role::Ours);
@@ -58,8 +60,8 @@ impl Drop for OwnThread {
     }
 }
 
-/// Has the calling thread call `f` when it ends. False if it is about to end: it is not called
-/// then.
+/// Registers `f` to be called when the calling thread exits. Returns false if the thread is already
+/// exiting; `f` is then not called.
 pub fn at_end(f: fn()) -> bool {
     let in_time = match ROLE.get() {
         Role::Programs => WATCH.try_with(|_| ()).is_ok(),
@@ -101,10 +103,11 @@ mod tests {
                 let before = CALLED.load(SeqCst);
                 let ours = own.is_some();
                 drop(own);
-                assert!(!ours || !at_end(call), "too late");
+                assert!(!ours || !at_end(call), "the thread is already exiting");
                 CALLED.load(SeqCst) - before
             });
-            // Its own thread's has been called before the end, another's has not.
+            // On our own thread the function was called before the exit, on other threads it was
+            // not.
             assert_eq!(thread.join().unwrap(), u32::from(own));
             assert_eq!(CALLED.load(SeqCst), round as u32 + 1);
         }

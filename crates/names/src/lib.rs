@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A file says which resolvers are asked. It is read as a whole or not at all: what has no meaning
-//! is a fault with its line. `docs/names.md` describes it.
+//! is a fault with its line. `docs/use/names.md` describes it.
 //!
 //! ```
 //! use tautline_names::{Names, RESOLVERS};

@@ -17,8 +17,8 @@
 //!             records  two images            records  why nothing moves
 //! ```
 //!
-//! The reader stops nothing, takes no lock and maps no memory. `docs/observe.md` describes the file
-//! byte by byte.
+//! The reader stops nothing, takes no lock and maps no memory. The page
+//! `docs/reference/counters-file.md` describes the file byte by byte.
 
 #![forbid(unsafe_code)]
 

@@ -473,10 +473,10 @@ mod tests {
     use super::*;
     use crate::record::Record;
 
-    /// The rows of the tables in docs/observe.md, kind by kind, are the fields here.
+    /// The tables in docs/reference/counters-file.md have the fields of each kind of record.
     #[test]
     fn the_documented_layout_is_this_one() {
-        let page = include_str!("../../../docs/observe.md");
+        let page = include_str!("../../../docs/reference/counters-file.md");
         let mut documented = Vec::new();
         let mut kind = "";
         for line in page.lines() {

@@ -1,5 +1,5 @@
 //! The protocol of the control socket beside the file of counters (`PID.tap`), by which a tool gets
-//! copies of messages. docs/observe.md describes it.
+//! copies of messages. docs/reference/taps.md describes it.
 //!
 //! The tool connects, sends a [`Request`] as text, and gets a line in answer. Behind `OK` come
 //! frames, each a [message](Frame::Copy) or how many were [missed](Frame::Missed), until either end

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! A file is read as a whole or not at all: a word that is not known, a value that makes no sense
-//! and a rule that can never be asked are faults, each with its line. `docs/policy.md` describes
-//! the file.
+//! and a rule that can never be asked are faults, each with its line.
+//! `docs/reference/policy-file.md` describes the file.
 
 #![forbid(unsafe_code)]
 

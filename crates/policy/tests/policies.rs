@@ -241,7 +241,12 @@ fn a_server_is_known_by_its_file() {
 
 #[test]
 fn documented_policies_have_no_fault() {
-    let page = include_str!("../../../docs/policy.md");
+    let page = [
+        include_str!("../../../docs/operate/policy.md"),
+        include_str!("../../../docs/operate/policy-users.md"),
+        include_str!("../../../docs/reference/policy-file.md"),
+    ]
+    .concat();
     let blocks: Vec<_> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert_eq!(blocks.len(), 3);

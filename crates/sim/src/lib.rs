@@ -1,6 +1,6 @@
 //! A simulated system for the whole engine. Built with `--cfg simulated`, a program that contains
 //! this crate has a kernel, a clock and a scheduler of its own, behind the names of the C library's
-//! functions; everything it does follows from a number, the seed. See `docs/simulation.md`.
+//! functions; everything it does follows from a number, the seed. See `docs/develop/simulation.md`.
 //!
 //! ```text
 //!   workload   what programs do in the simulation, and what must hold of it

@@ -136,7 +136,7 @@ impl Context {
 
     /// Reads from a names file what names (`name://orders`) stand for, for what is bound and
     /// connected from now on. `TAUT_NAMES` in the environment does the same for all contexts. The
-    /// repository's `docs/names.md` describes the file; the cargo feature is `names`.
+    /// repository's `docs/use/names.md` describes the file; the cargo feature is `names`.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard

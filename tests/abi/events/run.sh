@@ -8,7 +8,7 @@
 #   tests/abi/events/run.sh record          plays libzmq 4.3.5 and writes the table anew: version 1 of the events on the stable
 #                                       library, version 2 on one with drafts and WebSocket
 #
-# What may differ is in differences.tsv, each line with its reason, which is a row of docs/compat.md. After a change,
+# What may differ is in differences.tsv, each line with its reason, which is a row of docs/reference/events.md. After a change,
 # `tests/abi/events/compare.py --write` rewrites it from the last run: new lines have the reason `?`.
 # Ends with `events: N passed, N failed, N skipped`; exit code 0 if nothing failed.
 set -euo pipefail

@@ -1,10 +1,10 @@
-# What docs/install.md says under "See it run", for each language; sourced by run.sh.
+# What docs/start/install.md says under "See it run", for each language; sourced by run.sh.
 
 listed() { # all that the page names, and no other
-    awk '/^## / { here = $0 == "## See it run" } here && /^\| `[a-z]/ { gsub("`", "", $2); print $2 }' docs/install.md
+    awk '/^## / { here = $0 == "## See it run" } here && /^\| `[a-z]/ { gsub("`", "", $2); print $2 }' docs/start/install.md
 }
 page_is_true() {
-    grep -x 'make try LANGUAGE=go' docs/install.md
+    grep -x 'make try LANGUAGE=go' docs/start/install.md
     local language
     for language in $(listed); do
         [[ -f bench/languages/$language/language.toml || -f bench/languages/$language-tautline/language.toml ]]

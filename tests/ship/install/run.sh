@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installing and going back, as users do: `make build`, `make install`, `make uninstall`, programs built against what is installed in each
-# way, each way under a program that is there already and back again (docs/install.md), and what scripts/need.sh says on other machines.
+# way, each way under a program that is there already and back again (docs/start/install.md), and what scripts/need.sh says on other machines.
 #
 #   tests/ship/install/run.sh            all
 #   tests/ship/install/run.sh WORD...    the checks whose names contain one of these, after the first installation

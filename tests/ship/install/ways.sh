@@ -1,4 +1,4 @@
-# Each way to put Tautline under a program that is there already, and back, as docs/install.md has them; sourced by run.sh.
+# Each way to put Tautline under a program that is there already, and back, as docs/start/install.md has them; sourced by run.sh.
 
 # stock: a libzmq.so.5 that is not Tautline, and a program built with it: it prints whether it runs on Tautline.
 stock() {
@@ -60,7 +60,7 @@ whole_machine() { # make install to /usr/local and back: the loader's cache foll
 blocks() {
     rm -f "$work"/block-*
     awk -v wanted="## $1" -v out="$work/block-" '/^## / { here = $0 == wanted } /^```$/ { inside = 0 } inside { print > (out n ".sh") }
-        here && /^```sh$/ { inside = 1; n++ }' docs/install.md
+        here && /^```sh$/ { inside = 1; n++ }' docs/start/install.md
 }
 
 pyzmq() { # a copy in the place of its library: no reinstallation, and no end of ours, breaks it

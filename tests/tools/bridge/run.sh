@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # `taut bridge` between unmodified pyzmq programs and real NATS servers, alone and a cluster of three: what it forwards, what it keeps when
-# a part is killed with SIGKILL or cut off, and what it says of a wrong file. docs/beyond.md has the promises.
+# a part is killed with SIGKILL or cut off, and what it says of a wrong file. docs/use/jetstream.md has the promises.
 #
 #   tests/tools/bridge/run.sh                 five kills of each kind
 #   tests/tools/bridge/run.sh --short         two, without the longest cases; what `make test` runs
 #   tests/tools/bridge/run.sh --long          200 kills of each kind; KILLS=50 as many; MINUTES=10 no new ones after so long
 #   tests/tools/bridge/run.sh [--long] WORD   only the cases with WORD in their names
-#   tests/tools/bridge/run.sh --speed [N]     each route beside NATS alone, N pairs each (5), as docs/results/beyond.md has them
+#   tests/tools/bridge/run.sh --speed [N]     each route beside NATS alone, N pairs each (5), as docs/results/jetstream.md has them
 #
 # Ends with a table promise | killed | kills | sent | lost | doubled, and `bridge: N passed, N failed, N skipped`. Network namespaces and
 # small disks need root: without it, their cases are skipped.

@@ -15,6 +15,8 @@ def write(found):
     text = [
         "# Broken systems and `taut doctor`",
         "",
+        "For operators who want to know which faults `taut doctor` recognises. This page lists broken systems and the first finding in each.",
+        "",
         "Ten systems of real programs (pyzmq, Node.js, C), each with a fault as an operator meets it at night, and the first finding of `taut doctor`.",
         "In the same system without the fault it finds nothing. `tests/tools/doctor/run.sh` runs both, and writes this page with `WRITE=1`. The programs",
         "are in `tests/tools/doctor/systems`. A proxy may stop in two ways, so there are eleven rows.",

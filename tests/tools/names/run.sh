@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `name://` in unmodified pyzmq programs: a names file that changes, one process, one host, two hosts (network namespaces, as root), names in
-# DNS (dnsmasq) and in NATS (a real nats-server, with `taut names --serve`). docs/names.md has what users are promised.
+# DNS (dnsmasq) and in NATS (a real nats-server, with `taut names --serve`). docs/use/names.md has what users are promised.
 #
 #   tests/tools/names/run.sh                  the library under test
 #   tests/tools/names/run.sh LIBRARY WORD...  another one, if LIBRARY is not empty; only the cases with a WORD in their names

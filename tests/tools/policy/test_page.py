@@ -1,4 +1,4 @@
-"""Follows docs/security.md as a reader would: writes its files, runs its commands in one shell, and compares what they print.
+"""Follows docs/operate/security.md as a reader would: writes its files, runs its commands in one shell, and compares what they print.
 
 A `python` or `toml` block that begins with a comment that is a name becomes a file. A `console` block has commands and what they print. There
 a line `...` stands for any number of lines; a number in parentheses (a process) and a word of 40 characters (a key) stand for others of
@@ -17,7 +17,7 @@ import sys
 import pytest
 from programs import LIBRARY, TAUT
 
-PAGE = pathlib.Path(__file__).parents[3] / "docs/security.md"
+PAGE = pathlib.Path(__file__).parents[3] / "docs/operate/security.md"
 # Milliseconds that desk.py waits for an answer: long if one comes, short if none does.
 PATIENCE, WITH_ANSWER, WITHOUT = "5000", "120000", "1500"
 

@@ -94,7 +94,7 @@ class Case:
         self.serves = settings.pop("serves", None)
         # The victim's resource limits, by the names of RLIMIT_*.
         self.limits = settings.pop("limits", {})
-        # The victim's [limits] of a policy (docs/policy.md), which libzmq knows nothing of.
+        # The victim's [limits] of a policy (docs/operate/policy.md), which libzmq knows nothing of.
         self.policy = settings.pop("policy", {})
         # Whether a client that comes later can be served, and whether any can.
         self.newcomer = settings.pop("newcomer", True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/languages.md, tried as a new user of each language does: the commands of each section, as they stand there, in an
+# docs/start/languages.md, tried as a new user of each language does: the commands of each section, as they stand there, in an
 # empty directory with a small program from programs/.
 #
 #   tests/world/languages/run.sh [PREFIX [SECTION...]]     PREFIX: an installation, built when empty
@@ -23,7 +23,7 @@ sections=("${@:2}")
 # The commands of a section: all that its blocks have. `installed` is where Debian's packages were unpacked, if they are in it.
 commands() {
     awk -v wanted="## $1" '/^## / { here = $0 == wanted } /^```$/ { inside = 0 } inside; here && /^```sh$/ { inside = 1 }' \
-        "$root/docs/languages.md" | sed "s|\([ =]\)/usr/|\1${installed:-}/usr/|g"
+        "$root/docs/start/languages.md" | sed "s|\([ =]\)/usr/|\1${installed:-}/usr/|g"
 }
 
 # debs PACKAGE...: unpacked, once; sets `debian`.

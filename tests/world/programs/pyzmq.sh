@@ -6,9 +6,9 @@ start pyzmq "$@"
 python_environment
 pyzmq_built
 pyzmq_tests "${@:2}"
-# What docs/languages.md says of it.
+# What docs/start/languages.md says of it.
 tells() {
-    "$python" - "$root/docs/languages.md" <<'PY'
+    "$python" - "$root/docs/start/languages.md" <<'PY'
 import re, sys, zmq
 exec(re.search(r"```python\n(def statistic.*?)```", open(sys.argv[1]).read(), re.S)[1])
 assert zmq.has("tautline")

@@ -1,7 +1,7 @@
 //! `tautline-bench languages`: what a binding costs in each language, on libzmq 4.3.5 and on Tautline.
 //!
 //! `language` reads the descriptors, `trial` runs one pair of processes and proves which library they had, `rounds` runs all
-//! trials, `data` keeps what was measured, `pages` and `plots` show it. `docs/methodology.md` says what is measured and how.
+//! trials, `data` keeps what was measured, `pages` and `plots` show it. `docs/develop/methodology.md` says what is measured and how.
 
 mod data;
 mod language;

@@ -62,7 +62,8 @@ fn library_title(library: &str) -> &str {
 
 fn analysis(data: &Data) -> String {
     let mut text = String::from(
-        "# Every language, on libzmq and on Tautline\n\nWritten by `make languages`; [methodology.md](../methodology.md) \
+        "# Every language, on libzmq and on Tautline\n\nFor readers who choose a language or a library. This page \
+         compares libzmq and Tautline in every language.\n\nWritten by `make languages`; [methodology.md](../develop/methodology.md) \
          says what was measured and what was not. Medians of all trials; in brackets the 95 % interval of a ratio. \
          **Bold** was lost, `~` could be either. Where a cell was measured with two counts, this page has the \
          longer one.\n\n",
@@ -236,7 +237,7 @@ fn skipped(data: &Data, text: &mut String) {
 fn page(data: &Data, language: &Row) -> String {
     let mut text = format!(
         "# {}\n\n{}. Measured {} by `make languages`; see [the analysis](analysis.md) for the machine and the others, and \
-         [methodology.md](../methodology.md) for the method.\n\n",
+         [methodology.md](../develop/methodology.md) for the method.\n\n",
         language.title,
         language.binding,
         dates(data, language)

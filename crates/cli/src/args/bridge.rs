@@ -10,7 +10,7 @@ use super::duration;
 /// bridge
 #[derive(Debug, Args)]
 pub struct Bridge {
-    /// The file with the routes: docs/beyond.md describes it
+    /// The file with the routes: docs/reference/bridge-file.md describes it
     #[arg(value_name = "CONFIG")]
     pub config: PathBuf,
     /// Only check the file, without a connection

@@ -7,7 +7,7 @@ use clap::Args;
 /// names
 #[derive(Debug, Args)]
 pub struct Names {
-    /// The names file: docs/names.md describes it
+    /// The names file: docs/use/names.md describes it
     #[arg(long, value_name = "FILE", env = "TAUT_NAMES")]
     pub file: PathBuf,
     /// Tell other hosts through NATS what is bound here, and this one what is bound there

@@ -30,7 +30,7 @@ pub struct Show {
     /// Also the sockets that carry the events of monitors
     #[arg(short, long)]
     pub all: bool,
-    /// As JSON, with all the fields of docs/observe.md
+    /// As JSON, with all the fields of docs/reference/counters-file.md
     #[arg(long)]
     pub json: bool,
 }

@@ -77,7 +77,7 @@ fn findings(path: &str, text: &str) -> Vec<Finding> {
                     number,
                     Level::Warning,
                     format!("{endpoint} is open to every machine that can reach this one"),
-                    "tcp://127.0.0.1 for peers of this machine, CURVE for others; or TAUT_POLICY=loopback (docs/policy.md)",
+                    "tcp://127.0.0.1 for peers of this machine, CURVE for others; or TAUT_POLICY=loopback (docs/operate/policy.md)",
                 )
             });
         }

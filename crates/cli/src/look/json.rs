@@ -1,4 +1,4 @@
-//! What was seen as JSON: the fields of `docs/observe.md` under their names there.
+//! What was seen as JSON: the fields of `docs/reference/counters-file.md` under their names there.
 
 use serde_json::{Map, Value, json};
 use tautline_observe::{Context, Endpoint, Event, Peer, Process, Route, Socket};

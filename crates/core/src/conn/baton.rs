@@ -1,28 +1,31 @@
-//! Which thread reads a socket's connections: one word, passed between the owner and the I/O
-//! thread.
+//! The baton: one word that says which thread reads a socket's connections. The owner and the I/O
+//! thread pass it to each other.
 //!
-//! The owner *keeps* the baton when `recv` returns, so that ping-pong and streaming pay for no
-//! registration and no wake-up of the I/O thread. A coarse tick lets the I/O thread take it when
-//! the owner stays away, so that read-ahead, PING, subscriptions and lost connections are dealt
-//! with nevertheless. Only the holder (state `IO`, `IO_WANTED` or `OWNER`) reads.
+//! The owner *keeps* the baton when `recv` returns. So ping-pong and streaming need no registration
+//! and no wake-up of the I/O thread. If the owner stays away, a coarse tick lets the I/O thread
+//! take the baton. Read-ahead, PING, subscriptions and lost connections are then still handled.
+//! Only the holder (state `IO`, `IO_WANTED` or `OWNER`) reads.
 //!
 //! ```text
 //! ARMED      no thread reads; the registration in the I/O thread's reactor is live
 //! IO         the I/O thread reads
-//! IO_WANTED  the same, and the owner waits for its wake-up
+//! IO_WANTED  the I/O thread reads, and the owner waits for its wake-up
 //! OWNER      the owner reads, or sleeps in a wait
 //! KEPT       the owner is elsewhere; not registered
-//! GLANCE     the owner reads what is there just now
-//! MISSED     the same, and the registration has fired meanwhile
+//! GLANCE     the owner reads the bytes that are there now
+//! MISSED     like GLANCE, and the registration has fired since
 //! ```
 //!
-//! A program that waits on ZMQ_FD looks in passing, around every message, while the I/O thread
-//! listens: such a *glance* leaves the registration alone, unless it fires in the middle.
+//! A program that waits on ZMQ_FD looks briefly around every message while the I/O thread listens.
+//! During such a *glance* the registration stays as it was, unless it fires.
 //!
-//! The order of each pair of steps below is needed for no wake-up to be lost; the loom model in
-//! `baton/tests.rs` runs this very code: arm before `ARMED`, the timer off before `tick_on` is
-//! cleared, a look for `KEPT` after that, a look at the inbound queue after the baton was taken
-//! (the caller's part), and the fence in `release`.
+//! The order of each pair of steps below is needed so that no wake-up is lost. The loom model in
+//! `baton/tests.rs` runs this very code:
+//!
+//! - Arm before `ARMED`.
+//! - Switch the timer off before clearing `tick_on`, and look for `KEPT` after that.
+//! - Look at the inbound queue after taking the baton (the caller's part).
+//! - Keep the fence in `release`.
 
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32, fence};
@@ -35,49 +38,49 @@ const KEPT: u32 = 4;
 const GLANCE: u32 = 5;
 const MISSED: u32 = 6;
 
-/// What the baton needs from around it.
+/// Operations that the baton needs from its environment.
 pub(crate) trait Surroundings {
-    /// Makes the I/O thread hear, once, that a connection has something to read.
+    /// Makes the reactor notify the I/O thread, once, when a connection has bytes to read.
     fn arm(&self);
-    /// Ends that.
+    /// Cancels `arm`.
     fn disarm(&self);
     /// Starts the I/O thread's periodic tick.
     fn start_tick(&self);
-    /// Wakes the owner out of `await_wake`.
+    /// Wakes the owner from `await_wake`.
     fn wake_owner(&self);
-    /// Blocks the owner until `wake_owner`; may return early.
+    /// Blocks the owner until `wake_owner`. May return early.
     fn await_wake(&self);
 }
 
-/// Answer of [`Baton::io_tick`].
+/// Result of [`Baton::io_tick`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tick {
-    /// The I/O thread has taken the baton: it must read, then call `io_leave`.
+    /// The I/O thread has taken the baton, and must read and then call `io_leave`.
     Taken,
-    /// The owner has been reading since the last tick: look again at the next.
+    /// The owner has read since the last tick. Look again at the next tick.
     Live,
-    /// Nothing to do here.
+    /// No work for this socket.
     Idle,
 }
 
-/// The word, and how often the owner has taken it.
+/// The word, and the number of times that the owner has taken it.
 #[derive(Debug)]
 pub(crate) struct Baton {
     // Relaxed: look, for the loads and for exchanges that fail: the exchange that succeeds decides,
-    // and has the order.
+    // and it has the ordering.
     word: AtomicU32,
-    // Relaxed: own, the owner alone writes it; to the tick it is a number.
+    // Relaxed: own, the owner alone writes it; for the tick it is a number.
     epoch: AtomicU32,
 }
 
 impl Baton {
-    /// A baton that is not held; the caller arms the registration.
+    /// Returns a baton without a holder. The caller arms the registration.
     pub(crate) fn armed() -> Self {
         Baton { word: AtomicU32::new(ARMED), epoch: AtomicU32::new(0) }
     }
 
-    /// The owner takes the baton. Afterwards it must look at its inbound queues again before it
-    /// sleeps: the I/O thread may have filled them up to this moment.
+    /// Takes the baton for the owner. The owner must then look at its inbound queues again before
+    /// it sleeps, because the I/O thread may have filled them until this moment.
     #[inline]
     pub(crate) fn acquire(&self, around: &impl Surroundings) {
         self.epoch.store(self.epoch.load(Relaxed).wrapping_add(1), Relaxed);
@@ -101,8 +104,8 @@ impl Baton {
                     std::hint::spin_loop();
                 }
                 IO if self.word.compare_exchange(IO, IO_WANTED, AcqRel, Relaxed).is_ok() => {
-                    // Pairs with the Release in `hand_over`: what the I/O thread did to the queues
-                    // is visible here.
+                    // Pairs with the Release in `io_leave`: the I/O thread's changes to the queues
+                    // are visible here.
                     while self.word.load(Acquire) != OWNER {
                         around.await_wake();
                     }
@@ -117,12 +120,12 @@ impl Baton {
         }
     }
 
-    /// The owner goes away and keeps the baton; the tick watches over it.
+    /// Called when the owner goes away. The owner keeps the baton, and the tick watches over it.
     #[inline]
     pub(crate) fn release(&self, tick_on: &AtomicBool, around: &impl Surroundings) {
         // Release pairs with the Acquire of the thread that takes the baton next.
         self.word.store(KEPT, Release);
-        // Against the tick's `tick_on = false; fence; look for KEPT`: one of the two sees the
+        // Against the tick's `tick_on = false; fence; look for KEPT`: one of the two sides sees the
         // other's store.
         fence(SeqCst);
         // Relaxed: fence; the swap decides.
@@ -131,21 +134,23 @@ impl Baton {
         }
     }
 
-    /// The owner goes away and lets the I/O thread listen at once: for owners that wait on ZMQ_FD.
+    /// Called when the owner goes away, for owners that wait on ZMQ_FD. The I/O thread listens at
+    /// once.
     pub(crate) fn release_armed(&self, around: &impl Surroundings) {
         self.word.store(ARMED, Release);
-        // After the store: an event before it would be taken for stale, and the registration is
+        // After the store: an earlier event would be taken for stale, and the registration is
         // one-shot.
         around.arm();
     }
 
-    /// Owner, for which the I/O thread listens: it may read what is there, if no thread reads just
-    /// now, and then says `end_glance`.
+    /// Called by an owner for which the I/O thread listens. Returns true if no other thread is
+    /// reading now. The owner may then read the available bytes, and must call `end_glance`
+    /// afterwards.
     pub(crate) fn glance(&self) -> bool {
         self.word.compare_exchange(ARMED, GLANCE, Acquire, Relaxed).is_ok()
     }
 
-    /// Owner: has read.
+    /// Ends the owner's glance after it has read.
     pub(crate) fn end_glance(&self, around: &impl Surroundings) {
         // Release pairs with the Acquire of the thread that reads next.
         if self.word.compare_exchange(GLANCE, ARMED, Release, Relaxed).is_err() {
@@ -153,14 +158,15 @@ impl Baton {
         }
     }
 
-    /// I/O thread: the registration has fired. False: stale, another thread reads.
+    /// Called by the I/O thread when the registration has fired. Returns false if the event is
+    /// stale because another thread reads.
     pub(crate) fn io_event(&self) -> bool {
         loop {
             if self.word.compare_exchange(ARMED, IO, AcqRel, Relaxed).is_ok() {
                 return true;
             }
-            // An owner that only glances must make the registration live again. It may just have
-            // ended its glance: then once more.
+            // An owner that only glances must make the registration live again. If it has just
+            // ended its glance, try once more.
             match self.word.compare_exchange(GLANCE, MISSED, AcqRel, Relaxed) {
                 Err(ARMED) => {}
                 _ => return false,
@@ -168,18 +174,20 @@ impl Baton {
         }
     }
 
-    /// I/O thread: the owner wants the baton; stop reading soon.
+    /// I/O thread: true if the owner wants the baton, so that the I/O thread should stop reading
+    /// soon.
     pub(crate) fn io_wanted(&self) -> bool {
         self.word.load(Relaxed) == IO_WANTED
     }
 
-    /// Whether the I/O thread holds the baton.
+    /// True if the I/O thread holds the baton.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn io_reads(&self) -> bool {
         matches!(self.word.load(Relaxed), IO | IO_WANTED)
     }
 
-    /// I/O thread: done reading. Goes back to listening, or hands over to the waiting owner.
+    /// Ends the I/O thread's reading: it listens again, or hands the baton over to the waiting
+    /// owner.
     pub(crate) fn io_leave(&self, around: &impl Surroundings) {
         if self.word.load(Relaxed) == IO {
             around.arm();
@@ -193,8 +201,8 @@ impl Baton {
         around.wake_owner();
     }
 
-    /// I/O thread, once a tick: takes the baton when the owner has not come back since the tick
-    /// before (`seen` is the caller's memory of the epoch).
+    /// Called by the I/O thread once a tick. Takes the baton if the owner has not returned since
+    /// the tick before. `seen` is the caller's memory of the epoch.
     pub(crate) fn io_tick(&self, seen: &mut u32) -> Tick {
         let epoch = self.epoch.load(Relaxed);
         let word = self.word.load(Acquire);
@@ -210,15 +218,15 @@ impl Baton {
         if self.word.compare_exchange(KEPT, IO, AcqRel, Relaxed).is_ok() { Tick::Taken } else { Tick::Live }
     }
 
-    /// I/O thread, after it has switched its tick off and cleared `tick_on`: is there an owner that
-    /// the tick must watch?
+    /// Called by the I/O thread after it has switched its tick off and cleared `tick_on`. Returns
+    /// true if the tick must still watch an owner.
     pub(crate) fn kept(&self) -> bool {
         self.word.load(SeqCst) == KEPT
     }
 }
 
-/// I/O thread: ends the periodic tick unless a baton is kept. The timer must already be off.
-/// Returns true if it must go on.
+/// Ends the I/O thread's periodic tick unless a baton is kept. The timer must already be off.
+/// Returns true if the tick must continue.
 pub(crate) fn end_tick(tick_on: &AtomicBool, mut any_kept: impl FnMut() -> bool) -> bool {
     tick_on.store(false, SeqCst);
     // Pairs with the fence in `release`.

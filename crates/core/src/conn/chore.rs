@@ -1,106 +1,109 @@
-//! A chore: something that an owner leaves for the I/O thread. Bytes of a queue that are to be
-//! written (`driver/residual.rs`, `driver/sweep.rs`), those of a log ([`Herd`](super::Herd)),
-//! receivers that are to be woken ([`Summons`](super::Summons)).
+//! A chore: work that an owner leaves to the I/O thread. Examples: writing bytes of a queue
+//! (`driver/residual.rs`, `driver/sweep.rs`), writing bytes of a log ([`Herd`](super::Herd)),
+//! waking receivers ([`Summons`](super::Summons)).
 //!
 //! ```text
 //! owner:       publish   [light barrier]   marked? ──no──▶ mark it, hand it over
-//! I/O thread:  comes by, again and again, while it likes
+//! I/O thread:  visits, again and again, as long as it chooses
 //!              clear the mark   give the hint   [heavy barrier]   look once more
 //! ```
 //!
-//! Nothing is left behind. Of the owner's store (what it published) and the I/O thread's (the
-//! mark), each followed by a load of the other behind a barrier, at least one load sees the other
-//! side's store. So an owner that finds the mark set knows that the I/O thread will see what it
-//! published, and pays one load for that. What the I/O thread finds when it looks once more it
-//! does, or marks the chore again and comes by as before.
+//! The protocol leaves no message behind. The owner stores its message, and the I/O thread clears
+//! the mark. Each side then loads the other's value behind a barrier, so at least one load sees the
+//! other side's store. An owner that finds the mark set therefore knows that the I/O thread will
+//! see its message, and pays one load for that. If the I/O thread's last look finds work, it does
+//! the work, or marks the chore again and visits as before.
 //!
-//! An owner that mostly does the work by itself does not ask for the mark with each message, but
-//! for the [`Hint`]: that the I/O thread has let the chore go. The first message after that is one
-//! that the owner must see to, by itself or by handing the chore over again. Hints and marks are
-//! given and cleared in this order, so that the owner that takes the hint finds the mark cleared.
+//! An owner that mostly does the work itself does not check the mark with each message. Instead it
+//! checks the [`Hint`] that the I/O thread has released the chore. The owner must handle the first
+//! message after that hint: it does the work itself, or hands the chore over again. The I/O thread
+//! clears the mark before it gives the hint, so an owner that takes the hint finds the mark
+//! cleared.
 
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{Arc, Mutex, barrier_heavy, barrier_light, lock};
 use std::time::Duration;
 
-/// Whether the I/O thread will come by. One for each chore.
+/// True while the I/O thread will visit the chore. One mark for each chore.
 // Relaxed: fence, by `is_set` and `let_go`; the swaps decide.
 #[derive(Debug)]
 pub(crate) struct Mark(AtomicBool);
 
 impl Mark {
-    /// It will not.
+    /// Returns a cleared mark.
     pub(crate) fn new() -> Self {
         Mark(AtomicBool::new(false))
     }
 
-    /// Owner, after publishing: whether the I/O thread will still see what was published.
+    /// Called by the owner after publishing. True if the I/O thread will still see the published
+    /// message.
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
-        // Store (what was published), then load: pairs with the heavy barrier in `let_go`.
+        // Store (the published message), then load: pairs with the heavy barrier in `let_go`.
         barrier_light();
         self.0.load(Relaxed)
     }
 
-    /// Sets the mark; true if it was not set: the caller hands the chore over.
+    /// Sets the mark. Returns true if it was not set; the caller then hands the chore over.
     pub(crate) fn set(&self) -> bool {
         !self.0.swap(true, AcqRel)
     }
 
-    /// Owner, after publishing: true if the caller is to hand the chore over. One load if the I/O
-    /// thread will come by anyway.
+    /// Called by the owner after publishing. Returns true if the caller must hand the chore over.
+    /// One load if the I/O thread will visit anyway.
     #[inline]
     pub(crate) fn is_to_be_handed_over(&self) -> bool {
         !self.is_set() && self.set()
     }
 }
 
-/// That the I/O thread has let go of a chore since the owner last asked.
+/// Set when the I/O thread has released a chore since the owner last asked.
 // Relaxed: fence, by `take` and `let_go`; the swap decides which call takes it.
 #[derive(Debug)]
 pub(crate) struct Hint(AtomicBool);
 
 impl Hint {
-    /// It has not.
+    /// Returns a cleared hint.
     pub(crate) fn new() -> Self {
         Hint(AtomicBool::new(false))
     }
 
-    /// Owner, after publishing: whether it has. One load; clears the hint.
+    /// Called by the owner after publishing. Returns true if the I/O thread has released the chore,
+    /// and clears the hint. One load if it is not set.
     #[inline]
     pub(crate) fn take(&self) -> bool {
-        // Store (what was published), then load: pairs with the heavy barrier in `let_go`.
+        // Store (the published message), then load: pairs with the heavy barrier in `let_go`.
         barrier_light();
         // Acquire pairs with the swap in `give`: the mark is seen cleared.
         self.0.load(Relaxed) && self.0.swap(false, Acquire)
     }
 
-    /// The owner must see to its next message.
+    /// Gives the hint: the owner must handle its next message.
     pub(crate) fn give(&self) {
         // A swap, as in `let_go`.
         self.0.swap(true, AcqRel);
     }
 }
 
-/// What an owner leaves for the I/O thread.
+/// Work that an owner leaves to the I/O thread.
 pub(crate) trait Chore {
-    /// Its mark.
+    /// Returns the mark of the chore.
     fn mark(&self) -> &Mark;
-    /// Gives the hint, if its owner asks for one.
+    /// Gives the hint, if the owner uses one.
     fn give_hint(&self) {}
 }
 
-/// A chore that the I/O thread comes by for at a time of its own.
+/// A chore that the I/O thread visits at a given time.
 pub(crate) trait Visit: Send + Sync {
-    /// I/O thread: does what there is to do. After what time it must come by again, if at all; if
-    /// not, it has let go.
+    /// Called by the I/O thread to do the work. Returns the time until the next visit. `None` if
+    /// the I/O thread has released the chore.
     fn visit(&self) -> Option<Duration>;
 }
 
-/// I/O thread: comes by for these no more. Whatever their owners published before they could see
-/// that is visible to the caller afterwards, which looks once more. A heavy barrier takes some
-/// microseconds; one is enough for all.
+/// Called by the I/O thread to release these chores: it will not visit them again. Afterwards the
+/// caller sees all messages that the owners published before they could see the release, and must
+/// look once more. A heavy barrier takes some microseconds; one barrier is enough for all chores.
 pub(crate) fn let_go<T: Chore>(chores: &[T]) {
     if chores.is_empty() {
         return;
@@ -109,8 +112,8 @@ pub(crate) fn let_go<T: Chore>(chores: &[T]) {
     barrier_heavy();
 }
 
-/// I/O thread: comes by for this no more, and need not look once more: something else is to happen
-/// that makes it write what is there.
+/// Called by the I/O thread to release this chore without a last look, because another event will
+/// make it write the queued bytes.
 pub(crate) fn hand_on<T: Chore>(chore: &T) {
     // A swap, not a store: loom lets the swaps of both sides pass over a store between them.
     chore.mark().0.swap(false, AcqRel);
@@ -129,22 +132,22 @@ impl<T: Chore> Chore for Arc<T> {
 
 struct State<T> {
     items: Vec<T>,
-    /// The I/O thread is at work on what it took, or was told.
+    /// True while the I/O thread works on the chores it took, or was notified.
     awake: bool,
-    /// It will go on at some time, and before that only if it is told.
+    /// True if the I/O thread will continue at a later time, or earlier only when notified.
     waits: bool,
-    /// It is to go on at once.
+    /// True if the I/O thread must continue at once.
     hurried: bool,
-    /// How often the list was taken.
+    /// Number of times that the list was taken.
     round: u32,
 }
 
-/// What has become of an addition.
+/// Result of adding a chore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Added {
-    /// The I/O thread has nothing of this list to do: the caller tells it.
+    /// True if the I/O thread has no work from this list. The caller must notify it.
     pub(crate) wake: bool,
-    /// The round in which it will come by.
+    /// The round in which the I/O thread will visit.
     pub(crate) round: u32,
 }
 
@@ -152,55 +155,57 @@ pub(crate) struct Added {
 pub(crate) struct Chores<T>(Mutex<State<T>>);
 
 impl<T> Chores<T> {
-    /// An empty list; the I/O thread is to be told of the first addition.
+    /// Returns an empty list. Its first addition must notify the I/O thread.
     pub(crate) fn new() -> Self {
         let state = State { items: Vec::new(), awake: false, waits: true, hurried: false, round: 0 };
         Chores(Mutex::new(state))
     }
 
-    /// Any thread: adds what it has just marked.
+    /// Adds a chore that the caller has just marked. Any thread may call it.
     pub(crate) fn add(&self, item: T) -> Added {
         let mut state = lock(&self.0);
         state.items.push(item);
         Added { wake: !std::mem::replace(&mut state.awake, true), round: state.round }
     }
 
-    /// Whether the I/O thread has nothing of it to do, or will find that there is nothing new.
+    /// True if the I/O thread has no work from this list, or will find no new chores.
     pub(crate) fn is_idle(&self) -> bool {
         !lock(&self.0).awake
     }
 
-    /// How many wait for the next round.
+    /// Returns the number of chores that wait for the next round.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).items.len()
     }
 
-    /// Any thread: what is left is to be done now. True if the caller must tell the I/O thread.
+    /// Asks for the waiting chores to be done now. Returns true if the caller must notify the I/O
+    /// thread. Any thread may call it.
     pub(crate) fn hurry(&self) -> bool {
         let mut state = lock(&self.0);
         let first = state.awake && !std::mem::replace(&mut state.hurried, true);
         first && state.waits
     }
 
-    /// I/O thread: whether it was hurried since the last time.
+    /// I/O thread: true if a thread has called `hurry` since the last call.
     pub(crate) fn is_hurried(&self) -> bool {
         std::mem::take(&mut lock(&self.0).hurried)
     }
 
-    /// I/O thread: goes on, and needs not be told of a hurry until it waits again.
+    /// I/O thread: notes that it continues. A hurry need not notify it until it waits again.
     pub(crate) fn go_on(&self) {
         lock(&self.0).waits = false;
     }
 
-    /// I/O thread: waits for a time before it goes on. False: not now, it was hurried.
+    /// I/O thread: starts to wait for some time before it continues. Returns false if it must
+    /// continue now because of a hurry.
     pub(crate) fn wait(&self) -> bool {
         let mut state = lock(&self.0);
         state.waits = !std::mem::take(&mut state.hurried);
         state.waits
     }
 
-    /// I/O thread: adds all of it to `out`, which holds what it still has to do. False: that is
-    /// nothing, and it is told of the next addition.
+    /// I/O thread: adds all chores to `out`, which holds its remaining work. Returns false if `out`
+    /// stays empty; the next addition then notifies the I/O thread.
     pub(crate) fn take(&self, out: &mut Vec<T>) -> bool {
         let mut state = lock(&self.0);
         if state.items.is_empty() {
@@ -264,14 +269,14 @@ mod tests {
     #[test]
     fn a_wait_is_ended_once_and_not_begun_if_that_came_before() {
         let list = Chores::new();
-        assert!(!list.hurry(), "there is nothing");
+        assert!(!list.hurry(), "the list is empty");
         list.add(0);
         assert!(list.wait() && !list.is_hurried());
         assert!(list.hurry() && !list.hurry(), "one wake-up is enough");
         assert!(list.is_hurried() && !list.is_hurried());
         list.go_on();
-        assert!(!list.hurry(), "it is at work");
-        assert!(!list.wait(), "it was hurried meanwhile");
+        assert!(!list.hurry(), "the I/O thread is at work");
+        assert!(!list.wait(), "a hurry came before the wait");
         assert!(list.wait());
     }
 }

@@ -1,4 +1,5 @@
-//! The connection itself: two halves under locks, and flags by which the roles see each other.
+//! The connection itself: two halves under locks, and flags through which the owner, the driver and
+//! the I/O thread see each other.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -32,40 +33,41 @@ pub(crate) use signs::Signs;
 pub(crate) use unseen::Meeting;
 use unseen::Unseen;
 
-/// Bodies from this length on are written from where they are, if nothing is queued: to a Unix
-/// domain socket, and to shared memory, where a write costs little.
+/// Bodies of at least this length are written directly from their memory if the queue is empty.
+/// `THROUGH_SHALLOW` is for a Unix domain socket, `THROUGH_MEMORY` for shared memory, where a write
+/// costs little.
 const THROUGH_SHALLOW: u32 = 32 * 1024;
 const THROUGH_MEMORY: u32 = 4 * 1024;
-/// The least of them.
+/// The smaller of the two limits.
 pub(crate) const THROUGH_LEAST: usize = THROUGH_MEMORY as usize;
 
-/// This many looks at shared memory take about as long as one at a descriptor.
+/// Number of looks at shared memory that take about as long as one look at a descriptor.
 const LOOKS_AT_MEMORY: u32 = 8;
 
-/// What a connection must know of the socket type it works for.
+/// Properties of the socket type that a connection must know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
-    /// The type.
+    /// Socket type.
     pub(crate) socket_type: SocketType,
-    /// SUBSCRIBE, CANCEL, JOIN and LEAVE are delivered to the owner.
+    /// True if SUBSCRIBE, CANCEL, JOIN and LEAVE are delivered to the owner.
     pub(crate) takes_subscriptions: bool,
-    /// Only replies come, and none is received that is not awaited.
+    /// True if the socket receives only replies that it awaits.
     pub(crate) takes_replies: bool,
-    /// No ZMTP: bytes as they are.
+    /// True for raw bytes without ZMTP.
     pub(crate) raw: bool,
-    /// Drop what is queued when the peer is lost.
+    /// True if the queued messages are dropped when the peer is lost.
     pub(crate) forgets_on_reconnect: bool,
-    /// Messages of peers are received; else they are dropped.
+    /// True if messages of peers are received; otherwise they are dropped.
     pub(crate) receives: bool,
 }
 
 /// A session as the driver hands it over after the handshake.
 pub(crate) struct Session {
-    /// The stream.
+    /// Stream of the session.
     pub(crate) stream: Arc<Stream>,
-    /// The driver's name for its registration.
+    /// The driver's name for the stream's registration.
     pub(crate) registration: Token,
-    /// What lies between the queues and the wire.
+    /// Transform between the queues and the wire.
     pub(crate) stage: Option<SharedStage>,
     /// Plain frames that came with the handshake.
     pub(crate) inbound: Vec<u8>,
@@ -75,51 +77,54 @@ pub(crate) struct Session {
 
 /// The I/O half of a pipe.
 pub(crate) struct Connection {
-    /// The socket type's traits.
+    /// Properties of the socket type.
     pub(crate) kind: Kind,
-    /// The options in force when the endpoint was bound or connected.
+    /// Options that were in force when the endpoint was bound or connected.
     pub(crate) options: Arc<Options>,
     inbox: Arc<SocketInbox>,
     io: Arc<dyn IoSide>,
-    /// The owner's name for the pipe, plus one; 0 until the owner has attached it.
+    /// The owner's name for the pipe, plus one. 0 until the owner has attached the pipe.
     token: AtomicU32,
-    /// `News::Readable` is on its way.
+    /// True while a `News::Readable` is on its way.
     announced: AtomicBool,
     pump: Mutex<Pump>,
     intake: Mutex<Intake>,
-    /// PING and PONG frames that wait for the pump. Boxed: thousands of connections have none.
+    /// PING and PONG frames that wait for the pump. Boxed, because thousands of connections have no
+    /// such frames.
     control: Mutex<Option<Box<Control>>>,
     has_control: AtomicBool, // Relaxed: fence, by `has_more` and `send_control`; the swap decides.
-    /// The I/O thread has flushed: the owner's next message looks at the clock.
+    /// Set after the I/O thread has flushed: the owner's next message looks at the clock.
     hint: Hint,
-    /// The owner found the queue full, and may wait on ZMQ_FD for room.
+    /// True if the owner found the queue full and may wait on ZMQ_FD for room.
     wants_room: AtomicBool, // Relaxed: fence, by `want_room` and `has_more`; the swap decides.
-    /// The same for the log that it reads, and all others that read it.
+    /// Flush hint of the broadcast log, shared by all its readers.
     shared_hint: Mutex<Option<Arc<Hint>>>,
-    /// The I/O thread's sweep comes by.
+    /// Set while the I/O thread's sweep will visit.
     pub(crate) swept: Mark,
-    /// The residual watch does.
+    /// Set while the residual watch will visit.
     pub(crate) watched: Mark,
-    /// When the owner last left something queued or wrote it (ticks); lowest bit: foreseen.
-    worked_at: AtomicU64, // Relaxed: number: something is written a little early or late.
-    /// Its place in the read set.
+    /// Time in ticks at which the owner last left a message queued or wrote one. The lowest bit is
+    /// set if the owner predicts its next write.
+    worked_at: AtomicU64, // Relaxed: number: a write happens a little early or late.
+    /// Index of the connection in the read set.
     pub(super) place: AtomicUsize, // Relaxed: own, under the lock of the members.
-    /// Reading has stopped at the receive high-water mark.
+    /// True if reading has stopped at the receive high-water mark.
     paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `found_empty`.
-    /// The peer was seen to send nothing more.
+    /// True after the peer was seen to send no further bytes.
     ended: AtomicBool, // Relaxed: number, for `idle_interest`; `is_over` loads with Acquire.
-    /// Bodies from this length on are better written from where they are (`u32::MAX`: none).
-    through_from: AtomicU32, // Relaxed: number: the other way to write is as right.
-    /// There is a session that could send. A hint: it may change at any time.
-    linked: AtomicBool, // Relaxed: number: the stream tells in the end.
+    /// Bodies of at least this length are better written directly from their memory. `u32::MAX` for
+    /// never.
+    through_from: AtomicU32, // Relaxed: number: both ways to write are correct.
+    /// True if there is a session that could send. Only a hint: it may change at any time.
+    linked: AtomicBool, // Relaxed: number: the stream reports the truth in the end.
     unseen: Unseen,
     shown: Shown,
-    /// What heartbeats need to know.
+    /// State for heartbeats.
     pub(crate) signs: Signs,
 }
 
 impl Connection {
-    /// A connection without a session, and the owner's ends of its queues.
+    /// Returns a connection without a session, and the owner's ends of its queues.
     pub(crate) fn new(
         kind: Kind,
         options: Arc<Options>,
@@ -176,7 +181,7 @@ impl Connection {
         (connection, pipe)
     }
 
-    /// Driver: a session begins. `news` goes first. The caller flushes what is queued.
+    /// Driver: begins a session. `news` is delivered first. The caller flushes the queue.
     pub(crate) fn open(self: &Arc<Self>, number: u32, session: Session, news: Option<News>) {
         let mut asked = Asked::default();
         let is_shallow = session.stream.family() == Family::Unix;
@@ -196,12 +201,13 @@ impl Connection {
             let took = intake.feed(&session.inbound, &session.leftover, &mut asked);
             self.pause_if_full(&mut intake, took, &mut asked)
         };
-        // Bytes behind the handshake may be all there is, so the owner is told in any case.
+        // The bytes behind the handshake may be the only ones, so notify the owner in any case.
         self.took(number, took, asked, None);
         self.announce();
     }
 
-    /// Driver: the session has ended (after the connection was taken out of the read set).
+    /// Driver: notes that the session has ended, after the connection was removed from the read
+    /// set.
     pub(crate) fn close(&self) {
         self.linked.store(false, Relaxed);
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
@@ -209,34 +215,35 @@ impl Connection {
         *lock(&self.control) = None;
         self.has_control.store(false, Release);
         self.paused.store(false, Relaxed);
-        // Release pairs with the Acquire in `is_over`, which then sees that nothing is linked.
+        // Release pairs with the Acquire in `is_over`, which then sees that `linked` is false.
         self.ended.store(false, Release);
         self.signs.end_session();
     }
 
-    /// Owner: names the pipe; news carry the name from now on.
+    /// Owner: names the pipe. News carry this name from now on.
     pub(crate) fn set_token(&self, token: u32) {
         self.token.store(token + 1, Release);
     }
 
-    /// The owner's name for the pipe, if it has one.
+    /// Returns the owner's name for the pipe, if there is one.
     pub(crate) fn token(&self) -> Option<u32> {
         self.token.load(Acquire).checked_sub(1)
     }
 
-    /// Tells the owner something.
+    /// Sends `news` to the owner.
     pub(crate) fn push_news(&self, news: News) {
         self.inbox.push(news);
     }
 
-    /// Owner: has no use for this connection any more.
+    /// Owner: gives up this connection.
     pub(crate) fn give_up(self: &Arc<Self>) {
         self.io.clone().give_up(self.clone());
     }
 
     // ---- writing
 
-    /// Owner: reads a log from now on, unless something is queued. `hint` is the log's.
+    /// Owner: makes the connection read a log from now on, unless its queue holds bytes. `hint` is
+    /// the log's hint. Returns true if the connection reads the log.
     pub(crate) fn follow(&self, log: LogReader, hint: &Arc<Hint>) -> bool {
         let follows = lock(&self.pump).follow(log);
         if follows {
@@ -245,7 +252,8 @@ impl Connection {
         follows
     }
 
-    /// Owner: no longer. What is not sent goes to its own queue, whose end is `writer`.
+    /// Owner: stops reading the log. The unsent messages move to the connection's own queue, whose
+    /// other end is `writer`.
     pub(crate) fn unfollow(self: &Arc<Self>, writer: &mut FrameWriter) {
         let moved = {
             let mut pump = lock(&self.pump);
@@ -259,8 +267,8 @@ impl Connection {
         }
     }
 
-    /// Owner: whether what the peer does not read is to stay here, and not in the kernel. Left as
-    /// it is if another thread writes just now.
+    /// Owner: if `little` is set, bytes that the peer does not read stay in our queue and not in
+    /// the kernel. If another thread is writing now, the setting stays unchanged.
     pub(crate) fn keep_little_unsent(&self, little: bool) {
         if let Ok(mut pump) = try_lock(&self.pump) {
             pump.keep_little_unsent(little);
@@ -272,23 +280,25 @@ impl Connection {
         lock(&self.pump).keeps_little_unsent()
     }
 
-    /// What the I/O thread does for this connection.
+    /// Returns the I/O thread's services for this connection.
     pub(crate) fn io_side(&self) -> Arc<dyn IoSide> {
         self.io.clone()
     }
 
-    /// Writes what is queued, if no other thread is writing (`None`). Does not arm write interest.
+    /// Writes the queued bytes. Returns `None` if another thread is writing. Does not arm write
+    /// interest.
     pub(crate) fn try_flush(self: &Arc<Self>) -> Option<Flushed> {
         self.flush_with(u64::MAX, None, &mut 0)
     }
 
-    /// As `try_flush`, but not much more than `most` bytes of the queue: then `Flushed::Partly`.
-    /// What the kernel has taken is added to `taken`.
+    /// Like `try_flush`, but writes not much more than `most` bytes of the queue and then returns
+    /// `Flushed::Partly`. Adds the number of bytes that the kernel has taken to `taken`.
     pub(crate) fn flush_some(self: &Arc<Self>, most: u64, taken: &mut u64) -> Option<Flushed> {
         self.flush_with(most, None, taken)
     }
 
-    /// Owner: as `try_flush`. If all is written the queue, `writer`'s, gives up its memory.
+    /// Owner: like `try_flush`. If all bytes are written, the queue of `writer` releases its
+    /// memory.
     pub(crate) fn flush_and_rest(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
         self.flush_with(u64::MAX, Some(writer), &mut 0)
     }
@@ -323,7 +333,7 @@ impl Connection {
         }
     }
 
-    /// As `try_flush`, but waits for a thread that is writing.
+    /// Like `try_flush`, but waits for another thread that is writing.
     pub(crate) fn flush_after_others(self: &Arc<Self>) {
         if self.try_flush().is_none() {
             self.await_others();
@@ -331,7 +341,8 @@ impl Connection {
         }
     }
 
-    /// Waits for a thread that writes; false if none does. None waits for the kernel with the lock.
+    /// Waits for another thread that is writing. Returns false if no thread is. No thread waits for
+    /// the kernel while it holds this lock.
     pub(crate) fn await_others(&self) -> bool {
         let others = self.is_being_written();
         if others {
@@ -340,14 +351,14 @@ impl Connection {
         others
     }
 
-    /// Whether `write_through` is the better way for a body of `len` bytes. Over TCP it is not.
+    /// True if `write_through` is better for a body of `len` bytes. Never true over TCP.
     pub(crate) fn writes_through(&self, len: usize) -> bool {
         len >= self.through_from.load(Relaxed) as usize && !without(Rule::WriteThrough)
     }
 
-    /// Writes a message straight from its body if nothing is queued before it, waiting for the
-    /// kernel for at most `patience`. `append` queues it, or what is left of it. `None`: queued,
-    /// and not tried.
+    /// Writes a message directly from its body if the queue is empty, and waits for the kernel for
+    /// at most `patience`. `append` queues the message, or its unwritten part. Returns `None` if
+    /// the message was queued without a write.
     pub(crate) fn write_through(
         self: &Arc<Self>,
         flags: u8,
@@ -364,13 +375,14 @@ impl Connection {
         };
         let flushed = flushed?;
         if self.has_more(flushed, session) {
-            // The message has gone, whatever becomes of a PING or PONG behind it.
+            // The message is written, whatever happens to a PING or PONG behind it.
             self.pump_now();
         }
         Some(flushed)
     }
 
-    /// After the pump was unlocked: has a control frame come meanwhile? Reports a lost stream.
+    /// Called after the pump was unlocked. Returns true if a control frame has come since. Reports
+    /// a lost stream.
     fn has_more(self: &Arc<Self>, flushed: Flushed, session: u32) -> bool {
         if let Flushed::Lost(errno) = flushed {
             if lock(&self.pump).fail(session) {
@@ -379,14 +391,15 @@ impl Connection {
             self.io.clone().unwritable(self.clone(), session, errno);
             return false;
         }
-        // Pairs with the fence in `send_control`: its frame is seen here, or the unlocked pump
-        // there.
+        // Pairs with the fence in `send_control`: either its frame is seen here, or the unlocked
+        // pump is seen there.
         fence(SeqCst);
         flushed == Flushed::Drained && self.has_control.load(Relaxed)
     }
 
-    /// Flushes for an owner that may be away: arms write interest if the kernel is full, and tells
-    /// the owner of room. `None`: another thread writes, or the residual timer will.
+    /// Flushes for an owner that may be away. Arms write interest if the kernel is full, and tells
+    /// the owner about room. Returns `None` if another thread writes, or if the residual timer
+    /// will.
     pub(crate) fn pump_now(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.try_flush();
         match flushed {
@@ -397,24 +410,27 @@ impl Connection {
         flushed
     }
 
-    /// Owner: the queue is full, the thread that writes it tells of room. Look once more then.
+    /// Owner: notes that the queue is full. The thread that writes the queue will report room. The
+    /// owner must look at the queue once more after this call.
     pub(crate) fn want_room(&self) {
         self.wants_room.store(true, Relaxed);
         // Store the wish, then load the credit. The writing thread gives credit, then loads the
-        // wish (with the fence in `has_more` between).
+        // wish, with the fence in `has_more` between.
         fence(SeqCst);
     }
 
-    /// All was written: wakes an owner that waits for room on ZMQ_FD, not a blocking send.
+    /// Called when all bytes are written. Wakes an owner that waits for room on ZMQ_FD, but not a
+    /// blocking send.
     pub(crate) fn tell_room(&self) {
         if self.wants_room.load(Relaxed) && self.wants_room.swap(false, AcqRel) {
             self.inbox.nudge();
         }
     }
 
-    /// I/O thread: as `pump_now`, at a moment that does not come again, such as that the kernel
-    /// takes bytes again, or that a session begins. A thread that writes just now may count on it:
-    /// an owner that looks for room arms nothing. The residual timer looks after what is left then.
+    /// I/O thread: like `pump_now`, for an event that will not repeat, such as a writable kernel
+    /// buffer or a new session. Another thread that writes now may rely on this event, because an
+    /// owner that looks for room arms no write interest. In this case we leave the remaining bytes
+    /// to the residual timer.
     pub(crate) fn pump_writable(self: &Arc<Self>) -> Option<Flushed> {
         let flushed = self.pump_now();
         if flushed.is_none() {
@@ -423,7 +439,8 @@ impl Connection {
         flushed
     }
 
-    /// Has the I/O thread pump when the kernel takes bytes again. False: the residual timer does.
+    /// Makes the I/O thread pump when the kernel takes bytes again. Returns false if the residual
+    /// timer does it instead.
     pub(crate) fn want_write(self: &Arc<Self>) -> bool {
         let wanted = match lock(&self.pump).stream() {
             Some((stream, registration)) => self.io.want_write(stream, registration, self.idle_interest()),
@@ -435,7 +452,8 @@ impl Connection {
         wanted
     }
 
-    /// Whether something waits to be written. Takes the pump's lock; true if it is held.
+    /// True if bytes wait to be written. Tries the pump's lock; also true if another thread holds
+    /// it.
     pub(crate) fn has_pending(&self) -> bool {
         self.has_control.load(Acquire)
             || match try_lock(&self.pump) {
@@ -444,29 +462,30 @@ impl Connection {
             }
     }
 
-    /// Whether a thread is writing just now.
+    /// True if a thread is writing now.
     pub(crate) fn is_being_written(&self) -> bool {
         try_lock(&self.pump).is_err()
     }
 
-    /// Grows with every write that the kernel has taken.
+    /// Returns a number that grows with every write that the kernel has taken.
     pub(crate) fn writes(&self) -> u32 {
         lock(&self.pump).taken.writes
     }
 
-    /// The stream to wait on for room, if a session is open.
+    /// Returns the stream on which to wait for room, if a session is open.
     pub(crate) fn writable_stream(&self) -> Option<Arc<Stream>> {
         lock(&self.pump).stream().map(|(stream, _)| stream.clone())
     }
 
-    /// Whether there is a session that could send, just now.
+    /// True if there is now a session that could send.
     pub(crate) fn is_linked(&self) -> bool {
         self.linked.load(Relaxed)
     }
 
     // ---- reading
 
-    /// Holder of the baton: reads once. `Break`: the session is over, leave the read set.
+    /// Holder of the baton: reads once. `Break` if the session is over; the caller then removes the
+    /// connection from the read set.
     pub(super) fn read(self: &Arc<Self>, by: By<'_>) -> ControlFlow<(), Took> {
         #[cfg(test)]
         assert_ne!(self.options.routing_id, b"panics as it reads");
@@ -490,7 +509,7 @@ impl Connection {
             (took, intake.session)
         };
         match arrived {
-            // The usual case: nothing but messages.
+            // The usual case: only messages.
             Some(arrived) if took == (Took::Bytes { published: true }) && asked.is_nothing() => {
                 self.signs.arrived();
                 arrived.extend(self.token());
@@ -500,7 +519,7 @@ impl Connection {
         if matches!(took, Took::Lost(_)) { ControlFlow::Break(()) } else { ControlFlow::Continue(took) }
     }
 
-    /// Holder of the baton, or owner: the stream is not to be read any more.
+    /// Holder of the baton, or owner: ends the session, because the stream must not be read again.
     pub(crate) fn lose(self: &Arc<Self>, errno: i32) {
         let session = lock(&self.intake).session;
         self.took(session, Took::Lost(Loss::Stream(errno)), Asked::default(), None);
@@ -520,7 +539,7 @@ impl Connection {
             self.note_pong();
         }
         if asked.signs & Asked::ANSWER != 0 {
-            // Also if the session is over: the peer may wait for the last word.
+            // Also if the session is over, because the peer may wait for the final answer.
             self.pump_now();
         }
         if matches!(took, Took::Full { .. }) && self.idle_interest() != Interest::NONE {
@@ -533,7 +552,7 @@ impl Connection {
             },
             Took::Lost(why) => {
                 self.ended.store(true, Relaxed);
-                // What came whole before the end is there to be received.
+                // Messages that were complete before the end can still be received.
                 self.announce();
                 self.io.clone().lost(self.clone(), session, why);
             }
@@ -550,31 +569,32 @@ impl Connection {
         }
     }
 
-    /// Owner: `News::Readable` has come (or the pipe was just attached); what is published from now
-    /// on is announced anew.
+    /// Owner: called when `News::Readable` has come, or when the pipe was just attached. Messages
+    /// that are published from now on are announced again.
     pub(crate) fn heard(&self) {
         self.announced.swap(false, AcqRel);
     }
 
-    /// Owner: one connection of many: it holds no memory while it is idle.
+    /// Owner: marks this connection as one of many, which holds no memory while it is idle.
     pub(crate) fn set_lean(&self) {
         lock(&self.intake).set_lean();
     }
 
-    /// Owner, which has found nothing to read: the queue, whose other end is `reader`, gives up its
-    /// memory, unless it is being read into.
+    /// Owner, after it found no message: the queue, whose other end is `reader`, releases its
+    /// memory, unless a thread is reading into it.
     pub(crate) fn rest_incoming(&self, reader: &mut FrameReader) {
         if let Ok(mut intake) = try_lock(&self.intake) {
             intake.rest(reader);
         }
     }
 
-    /// Owner: ZMQ_RCVHWM has changed.
+    /// Owner: applies a changed ZMQ_RCVHWM.
     pub(crate) fn set_receive_limit(&self, limit: u32) {
         lock(&self.intake).set_limit(limit);
     }
 
-    /// The stream to wait on for data, if a session is open and reading is not paused.
+    /// Returns the stream on which to wait for data, if a session is open and reading is not
+    /// paused.
     pub(super) fn readable_stream(&self) -> Option<Arc<Stream>> {
         lock(&self.intake).stream().cloned()
     }

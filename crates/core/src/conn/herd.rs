@@ -1,10 +1,10 @@
-//! The connections that read one log, as the I/O thread sees them: it goes over all of them while
-//! messages come (`pipe::Broadcast`). They are one chore of it.
+//! The connections that read one log, as the I/O thread sees them. The I/O thread visits all of
+//! them while messages come (`pipe::Broadcast`). Together they are one chore.
 //!
-//! With more than a few connections the owner does not write to them itself: it wakes the I/O
-//! thread once, which then writes to one after the other what there is, round after round, until a
-//! round has found nothing new. So the faster messages come, the more of them go into one write,
-//! and publishing one never takes long.
+//! With more than a few connections, the owner does not write to them itself but wakes the I/O
+//! thread once. The I/O thread then writes the available bytes to one connection after the other,
+//! round after round, until a round finds no new bytes. So writes become larger when messages come
+//! faster, and publishing a message is always quick.
 
 use super::chore::{self, Chore, Mark, Visit};
 use super::{Connection, IoSide};
@@ -22,22 +22,22 @@ pub(crate) struct Herd {
 }
 
 impl Herd {
-    /// The readers of this log: none yet.
+    /// Returns the set of readers of this log, which is still empty.
     pub(crate) fn new(log: LogLength, io: Arc<dyn IoSide>) -> Arc<Self> {
         Arc::new(Herd { log, connections: Mutex::default(), mark: Mark::new(), io })
     }
 
-    /// Owner: this connection reads the log now.
+    /// Owner: adds a connection that now reads the log.
     pub(crate) fn add(&self, connection: Arc<Connection>) {
         lock(&self.connections).push(connection);
     }
 
-    /// Owner: it does not any more.
+    /// Owner: removes a connection that no longer reads the log.
     pub(crate) fn remove(&self, connection: &Arc<Connection>) {
         lock(&self.connections).retain(|other| !Arc::ptr_eq(other, connection));
     }
 
-    /// Owner: something was published. One load while the I/O thread is at work.
+    /// Owner: hands published messages to the I/O thread. One load while the I/O thread is at work.
     #[inline]
     pub(crate) fn look_after(self: &Arc<Self>) {
         if !self.mark.is_set() {
@@ -60,10 +60,11 @@ impl Chore for Herd {
 }
 
 impl Visit for Herd {
-    /// One round.
+    /// Runs one round.
     fn visit(&self) -> Option<Duration> {
         let (before, start) = (self.log.now(), Instant::now());
-        // The list is short-lived: the owner, which adds and removes, must not wait for a round.
+        // The clone keeps the lock short: the owner, which adds and removes connections, must not
+        // wait for a round.
         let connections = lock(&self.connections).clone();
         let mut owner_writes = false;
         for connection in connections {

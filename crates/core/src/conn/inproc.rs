@@ -1,8 +1,8 @@
-//! `inproc://`, zmq_inproc(7): two sockets of one context, joined by two queues and nothing else.
+//! `inproc://`, zmq_inproc(7): two sockets of one context, joined only by two queues.
 //!
-//! There is no thread between them: a sender publishes into the receiver's queue and wakes its
-//! owner if that sleeps. Each side's high-water mark for sending is the sum of its own ZMQ_SNDHWM
-//! and the other's ZMQ_RCVHWM.
+//! No thread runs between them: a sender publishes into the receiver's queue and wakes its owner if
+//! the owner sleeps. Each side's send high-water mark is its own ZMQ_SNDHWM plus the other side's
+//! ZMQ_RCVHWM.
 
 use std::sync::{OnceLock, Weak};
 
@@ -16,57 +16,57 @@ use crate::sync::{Arc, Padded, barrier_light};
 use super::{News, PeerInfo, SocketInbox};
 use tautline_proto::frame;
 
-/// One side's half of what both see.
+/// One side's half of the shared state.
 #[derive(Default)]
 struct Side {
-    /// Its owner's inbox, once it has one (a socket that connects before the other binds waits for
-    /// it).
+    /// The owner's inbox. Empty until the side has an owner: a socket that connects before the
+    /// other binds waits for it.
     inbox: OnceLock<Arc<SocketInbox>>,
-    /// Its owner's name for the pipe, plus one; 0 until it is attached.
+    /// The owner's name for the pipe, plus one. 0 until the pipe is attached.
     token: AtomicU32,
-    /// It is gone.
+    /// True after this side is closed.
     closed: AtomicBool,
-    /// Its ZMQ_RCVHWM; 0 for none.
+    /// ZMQ_RCVHWM of this side. 0 for unlimited.
     // Relaxed: behind `met`, or the lock by which the pipe was handed over.
     receive_hwm: AtomicU32,
-    /// It has found the other's queue full and waits until fewer than this many messages are in it;
-    /// 0: it does not wait.
-    // Relaxed: fence, by `give_room` and the heavy barrier of the end that has asked; the swap
+    /// Set when this side has found the other's queue full: it waits until fewer than this many
+    /// messages are in the queue. 0 if it does not wait.
+    // Relaxed: fence, by `give_room` and the heavy barrier of the side that has asked; the swap
     // decides. `wanted` is a number.
     wants_room: AtomicU32,
-    /// It has no use for subscriptions.
+    /// True if this side does not need subscriptions.
     refuses_commands: AtomicBool,
-    /// It wakes the other side behind a full fence, and not with each message.
+    /// True if this side wakes the other side behind a full fence, and not with each message.
     rings: AtomicBool,
-    /// What serves this side, if it is not a socket.
+    /// The device that serves this side, if it is not a socket.
     device: OnceLock<Weak<dyn Device>>,
-    /// Where this side lies until its owner is found.
+    /// The shelf that holds this side until its owner is found.
     shelf: OnceLock<Weak<dyn Shelf>>,
 }
 
-/// Where offers lie until a socket binds their name.
+/// The place for offers until a socket binds their name.
 pub(crate) trait Shelf: Send + Sync {
-    /// The socket that made one of them has given it up. Called by that socket's owner.
+    /// Notes that a socket has given up one of its offers. Called by that socket's owner.
     fn given_up(&self);
 }
 
-/// Something that is no socket and has a pipe to one.
+/// An object that is not a socket and has a pipe to one.
 pub(crate) trait Device: Send + Sync {
-    /// The other side has published something. Called on its owner's thread; must not block for
-    /// long.
+    /// Called when the other side has published messages, on the thread of the other side's owner.
+    /// Must not block for long.
     fn serve(&self);
 }
 
-/// What both sides see. Each looks at the other's half with every message and writes to its own
-/// only rarely.
+/// State shared by both sides. Each side reads the other's half with every message, and rarely
+/// writes to its own half.
 #[derive(Default)]
 struct Shared {
     sides: [Padded<Side>; 2],
-    /// Both sides are there.
+    /// True after both sides have met.
     met: AtomicBool,
 }
 
-/// One side's handle. Dropping it tells the other side.
+/// One side's handle. Dropping it notifies the other side.
 pub(crate) struct InprocEnd {
     shared: Arc<Shared>,
     side: usize,
@@ -79,13 +79,13 @@ pub(crate) struct Doorbell {
 }
 
 impl Doorbell {
-    /// Whether either side is gone.
+    /// True if one of the sides is closed.
     pub(crate) fn is_gone(&self) -> bool {
         self.shared.sides.iter().any(|side| side.0.closed.load(Acquire))
     }
 
-    /// Something was published, by this thread or before a heavy barrier of it: wakes the other
-    /// side's owner if that sleeps.
+    /// Wakes the other side's owner if it sleeps. Called after a message was published by this
+    /// thread, or before a heavy barrier of this thread.
     pub(crate) fn ring(&self) {
         if let Some(inbox) = self.shared.sides[1 - self.side].0.inbox.get() {
             inbox.nudge();
@@ -100,25 +100,26 @@ pub(crate) struct Offer {
     pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
     /// The other side.
     pub(crate) peer: Box<PeerInfo>,
-    /// The owner has connected, and not bound.
+    /// True if the owner has connected, false if it has bound.
     pub(crate) connected_here: bool,
-    /// What is worth keeping of it if the other side goes before the owner takes it.
+    /// The parts to keep if the other side is closed before the owner takes this end.
     pub(crate) keep: Keep,
 }
 
-/// What is kept of an end whose other side is gone.
+/// The kept parts of an end whose other side is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// Its whole messages.
+    /// Its complete messages.
     Messages,
-    /// That the peer was there, also without a message: the owner wants to be told of each.
+    /// The peer's arrival, even without a message, because the owner wants to be notified of each
+    /// peer.
     Peer,
-    /// Nothing: only the other side had a use for what would come of its messages.
+    /// No part, because only the other side could use the results of its messages.
     Nothing,
 }
 
-/// The two ends of a new pipe: for the socket that connects and for the one that is bound. `peers`
-/// are what each of them is told about the other.
+/// Returns the two ends of a new pipe: first the end for the connecting socket, then the end for
+/// the bound socket. `peers` describes the other side to each of them.
 pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, Offer) {
     let shared = Arc::new(Shared::default());
     let ends = [0, 1].map(|side| InprocEnd { shared: shared.clone(), side });
@@ -155,8 +156,8 @@ pub(crate) fn pair(connecting: &Options, peers: [Box<PeerInfo>; 2]) -> (Offer, O
 }
 
 impl Offer {
-    /// Whether nothing would come of it: the other side is gone and has left no message. What it
-    /// had subscribed to is dropped.
+    /// True if the offer is useless: the other side is closed and left no message. Subscriptions of
+    /// the other side are dropped.
     pub(crate) fn is_void(&mut self) -> bool {
         match &mut self.incoming {
             _ if !self.end.is_closed() || self.keep == Keep::Peer => false,
@@ -172,8 +173,8 @@ impl Offer {
         }
     }
 
-    /// The side that this end is for sends a message before its owner knows of the pipe
-    /// (ZMQ_HELLO_MSG).
+    /// Sends a message (ZMQ_HELLO_MSG) on behalf of this end's side, before its owner knows of the
+    /// pipe.
     pub(crate) fn greet(&mut self, hello: &[u8]) {
         if hello.is_empty() {
             return;
@@ -201,54 +202,55 @@ impl InprocEnd {
 
     #[inline(always)]
     fn theirs(&self) -> &Side {
-        // Without a check of the bounds.
+        // Avoids the bounds check.
         &self.shared.sides[!self.side & 1].0
     }
 
-    /// The owner takes this end, under this name.
+    /// Attaches this end to its owner, under this name.
     pub(crate) fn attach(&self, inbox: &Arc<SocketInbox>, token: u32, receive_hwm: u32) {
         let mine = self.mine();
         let _ = mine.inbox.set(inbox.clone());
         mine.receive_hwm.store(receive_hwm, Relaxed);
         mine.token.store(token + 1, Release);
-        // Store the token, then look whether the other side is gone: the other way round in `drop`.
+        // Store the token, then check whether the other side is closed. `drop` does the two steps
+        // in the opposite order.
         fence(SeqCst);
     }
 
-    /// Before the owner takes it: in whose inbox it lies.
+    /// Before the owner takes this end: sets the inbox that holds it.
     pub(crate) fn lies_in(&self, inbox: &Arc<SocketInbox>) {
         let _ = self.mine().inbox.set(inbox.clone());
     }
 
-    /// Before an owner is found: where it lies.
+    /// Before an owner is found: sets the shelf that holds this end.
     pub(crate) fn lies_on(&self, shelf: Weak<dyn Shelf>) {
         let _ = self.mine().shelf.set(shelf);
     }
 
-    /// Before the owner takes it: what it will receive at most.
+    /// Before the owner takes this end: sets its receive high-water mark.
     pub(crate) fn set_receive_hwm(&self, receive_hwm: u32) {
         self.mine().receive_hwm.store(receive_hwm, Relaxed);
     }
 
-    /// This side has no use for subscriptions.
+    /// Notes that this side does not need subscriptions.
     pub(crate) fn refuse_commands(&self) {
         self.mine().refuses_commands.store(true, Release);
     }
 
-    /// Whether the other side has no use for subscriptions.
+    /// True if the other side does not need subscriptions.
     pub(crate) fn refuses_commands(&self) -> bool {
         self.theirs().refuses_commands.load(Acquire)
     }
 
-    /// The bound side was found: from now on its high-water mark counts.
+    /// Notes that the bound side was found. From now on its high-water mark counts.
     pub(crate) fn meet(&self) {
         self.shared.met.store(true, Release);
     }
 
-    /// The most messages that may lie in the other's queue, given this side's ZMQ_SNDHWM.
+    /// Returns the limit for messages in the other's queue, given this side's ZMQ_SNDHWM.
     pub(crate) fn send_limit(&self, send_hwm: u32) -> u32 {
-        // Acquire pairs with the Release in `meet`, before which the other's mark was set: so this
-        // one is loaded first.
+        // Acquire pairs with the Release in `meet`, before which the other's mark was set. So `met`
+        // must be loaded first.
         let met = self.shared.met.load(Acquire);
         let theirs = self.theirs().receive_hwm.load(Relaxed);
         match (met, send_hwm, theirs) {
@@ -258,7 +260,7 @@ impl InprocEnd {
         }
     }
 
-    /// Whether the other side is no socket but works for the I/O thread.
+    /// True if the other side is a device of the I/O thread and not a socket.
     pub(crate) fn is_device(&self) -> bool {
         self.theirs().device.get().is_some()
     }
@@ -268,17 +270,18 @@ impl InprocEnd {
         let _ = self.mine().device.set(device);
     }
 
-    /// Whether the other side is gone.
+    /// True if the other side is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.theirs().closed.load(Acquire)
     }
 
-    /// Wakes the other side's owner, from wherever.
+    /// Returns a handle that wakes the other side's owner from any thread.
     pub(crate) fn doorbell(&self) -> Doorbell {
         Doorbell { shared: self.shared.clone(), side: self.side }
     }
 
-    /// Something was published for the other side: wakes its owner if that sleeps. One load if not.
+    /// Wakes the other side's owner if it sleeps. Called after a message was published. Costs one
+    /// load if the owner is awake.
     #[inline]
     pub(crate) fn notify(&self) {
         if let Some(inbox) = self.theirs().inbox.get()
@@ -296,13 +299,14 @@ impl InprocEnd {
         }
     }
 
-    /// Owner: from the next message on it is not `notify` that wakes the other side, but `ring`.
+    /// Owner: from the next message on, `ring` wakes the other side instead of `notify`.
     pub(crate) fn use_ring(&self) {
-        // Release: a thread that sees this sees all that was published with `notify`.
+        // Release: a thread that sees this flag sees all messages that were published with
+        // `notify`.
         self.mine().rings.store(true, Release);
     }
 
-    /// Something was published since `use_ring`: wakes the other side's owner if that sleeps.
+    /// Wakes the other side's owner if it sleeps. Called for messages published after `use_ring`.
     pub(crate) fn ring(&self) {
         // Store (the queue's tail), then load: pairs with the fence of an owner that has found
         // `rings`.
@@ -310,13 +314,13 @@ impl InprocEnd {
         self.notify();
     }
 
-    /// Whether the other side never wakes this one but behind a full fence: then a sleep need not
-    /// be paid for by a heavy barrier.
+    /// True if the other side wakes this one only behind a full fence. A sleep then needs no heavy
+    /// barrier.
     pub(crate) fn is_rung(&self) -> bool {
         self.theirs().rings.load(Acquire)
     }
 
-    /// Tells the other side something.
+    /// Sends news to the other side.
     pub(crate) fn tell(&self, news: impl FnOnce(u32) -> News) {
         let theirs = self.theirs();
         if let (Some(inbox), Some(token)) = (theirs.inbox.get(), theirs.token.load(Acquire).checked_sub(1)) {
@@ -324,26 +328,27 @@ impl InprocEnd {
         }
     }
 
-    /// The other's queue is full, at `limit` messages: have it wake us when half of them are read.
-    /// Look at the queue once more afterwards, behind the heavy barrier of `Inbox::prepare_park`.
+    /// Asks the other side to wake us when half of its full queue of `limit` messages is read. The
+    /// caller must look at the queue once more afterwards, behind the heavy barrier of
+    /// `Inbox::prepare_park`.
     pub(crate) fn want_room(&self, limit: u32) {
         self.mine().wants_room.store(limit / 2 + 1, Release);
     }
 
-    /// If the other side waits for room in the queue that this side reads: the most messages that
-    /// may still be in it.
+    /// Returns the number of messages that may remain in the queue that this side reads, if the
+    /// other side waits for room in it.
     #[inline(always)]
     pub(crate) fn wanted(&self) -> Option<u32> {
         self.theirs().wants_room.load(Relaxed).checked_sub(1)
     }
 
-    /// This side has given credit: wakes the other if it waits.
+    /// Wakes the other side if it waits. Called after this side has given credit.
     pub(crate) fn give_room(&self) {
         // Store (the queue's head), then load: pairs with the heavy barrier of the other side.
         barrier_light();
         let wants_room = &self.theirs().wants_room;
-        // Looked at first: this is asked with every look at an empty queue, and a swap would take
-        // the line from the other side.
+        // Load first: this runs with each look at an empty queue, and a swap would take the cache
+        // line from the other side.
         if wants_room.load(Relaxed) != 0
             && wants_room.swap(0, AcqRel) != 0
             && let Some(inbox) = self.theirs().inbox.get()
@@ -364,7 +369,7 @@ impl Drop for InprocEnd {
         if theirs.token.load(Acquire) != 0 {
             return self.tell(News::Left);
         }
-        // The other side was not taken, and may never be of use now.
+        // The owner has not taken the other side, which may now be useless.
         match (theirs.inbox.get(), theirs.shelf.get().and_then(Weak::upgrade)) {
             (Some(inbox), _) => inbox.discard(1, News::is_void),
             (None, Some(shelf)) => shelf.given_up(),

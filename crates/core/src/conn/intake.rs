@@ -1,9 +1,9 @@
-//! The read half of a connection: from the kernel into the inbound queue, frame headers checked and
-//! counted on the way.
+//! The read half of a connection: moves bytes from the kernel into the inbound queue, and checks
+//! and counts the frame headers.
 //!
-//! Runs on the thread that holds the socket's read baton. The owner sees whole messages only: they
-//! are published when their last part has arrived. At the receive high-water mark reading stops;
-//! what was read already stays unpublished, at most one read's worth.
+//! Runs on the thread that holds the socket's read baton. The owner sees only complete messages: a
+//! message is published when its last part has arrived. At the receive high-water mark reading
+//! stops. Bytes that were already read stay unpublished, at most one read's worth.
 
 use crate::message::Message;
 use crate::options::Options;
@@ -20,37 +20,38 @@ use tautline_proto::{ProtocolError, ReplyForm, frame};
 use super::connection::Kind;
 use super::link::{Loss, SharedStage};
 
-/// Bytes asked for by one read.
+/// Bytes requested by one read.
 const READ_BYTES: usize = 64 * 1024;
 /// Bytes read at a time through a stage, or from one connection of many.
 const SCRATCH: usize = 64 * 1024;
-/// One connection of many that less than this came from with the last read is read into the
-/// scratch, and what has come is copied.
+/// If the last read of one connection of many gave fewer bytes than this, the next read goes to the
+/// scratch buffer, and the bytes are copied.
 const LITTLE: usize = 4096;
 
-/// Most bytes waiting for an owner that takes subscriptions. These do not count as messages, but
-/// must not fill memory while the owner is elsewhere. Room for tens of thousands of them.
+/// Limit for bytes that wait for an owner that takes subscriptions. Subscriptions do not count as
+/// messages, but must not fill memory while the owner is elsewhere. The limit has room for tens of
+/// thousands of them.
 const SUBSCRIPTION_BYTES: u64 = 1024 * 1024;
-/// Most bytes waiting for any owner: no more than this, and a message as long, can the counters of
-/// a queue tell apart.
+/// Limit for bytes that wait for any owner. The counters of a queue cannot distinguish more than
+/// this number of bytes plus a message of the same length.
 const UNREAD_BYTES: u64 = LONGEST;
 
 thread_local! {
     // Without a destructor: see `tautline_io::thread::at_end`.
     static BUFFERS: Cell<ManuallyDrop<(Vec<u8>, Vec<u8>)>> = const { Cell::new(ManuallyDrop::new((Vec::new(), Vec::new()))) };
-    /// Whether the thread keeps them: it frees them at its end.
+    /// True if the thread keeps the buffers and frees them when it exits.
     static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// The thread ends.
+/// Frees the buffers when the thread exits.
 fn free_buffers() {
     KEEPS.set(Some(false));
     drop(ManuallyDrop::into_inner(BUFFERS.take()));
 }
 
-/// Lends the thread's buffers, of which the first one is `SCRATCH` bytes long; fresh ones to a
-/// thread that is about to end, which has none any more (a program may use its sockets as late as
-/// that).
+/// Lends the thread's buffers to `work`. The first buffer is `SCRATCH` bytes long. A thread that is
+/// about to exit has already freed its buffers and gets new ones, because a program may use its
+/// sockets that late.
 fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> std::io::Result<R> {
     let (mut wire, mut plain) = ManuallyDrop::into_inner(BUFFERS.take());
     let missing = SCRATCH.saturating_sub(wire.len());
@@ -66,26 +67,26 @@ fn with_buffers<R>(work: impl FnOnce(&mut [u8], &mut Vec<u8>) -> R) -> std::io::
     Ok(result)
 }
 
-/// Where the messages go.
+/// Destination of the messages.
 pub(super) struct Sink {
     pub(super) filler: ByteFiller,
-    /// ZMQ_CONFLATE: only the newest message is kept. The queue holds what is not a whole message
-    /// yet.
+    /// ZMQ_CONFLATE: only the newest message is kept. The queue then holds only incomplete
+    /// messages.
     pub(super) newest: Option<Box<Newest>>,
 }
 
-/// Where the newest message goes, and what decodes it.
+/// Destination of the newest message, and its decoder.
 pub(super) struct Newest {
     pub(super) slot: Arc<Slot>,
     pub(super) reader: FrameReader,
 }
 
-/// What one read has come to.
+/// Result of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Took {
-    /// Nothing was there.
+    /// There were no bytes to read.
     Nothing,
-    /// Bytes were read; `published` says whether a whole message has become readable.
+    /// Bytes were read. `published` is true if a complete message has become readable.
     Bytes { published: bool },
     /// The queue is at the receive high-water mark.
     Full { published: bool },
@@ -93,55 +94,56 @@ pub(crate) enum Took {
     Lost(Loss),
 }
 
-/// What the peer's commands ask of the connection; filled by a read.
+/// Requests of the peer's commands to the connection. Filled by a read.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
-    /// PONG frames that answer the PINGs of this read. None is longer than its PING.
+    /// PONG frames that answer the PINGs of this read. Each PONG is at most as long as its PING.
     pub(super) pongs: Vec<u8>,
-    /// A PONG or PING came: the peer is alive; and what time it grants us (deciseconds, 0: none).
+    /// Time to live that a PING grants us, in deciseconds. 0 if no PING granted any.
     pub(super) ttl_ds: u16,
-    /// `ANSWER`, `PONG`, both or none.
+    /// `ANSWER`, `PONG`, both or 0.
     pub(super) signs: u8,
 }
 
 impl Asked {
-    /// The stage has something to say in answer: to be flushed.
+    /// The stage has an answer that must be flushed.
     pub(super) const ANSWER: u8 = 1;
     /// A PONG has come.
     pub(super) const PONG: u8 = 2;
 
-    /// Whether the peer has asked for nothing.
+    /// True if the peer made no request.
     #[inline]
     pub(super) fn is_nothing(&self) -> bool {
         self.pongs.is_empty() && self.ttl_ds == 0 && self.signs == 0
     }
 }
 
-/// The read half. Behind a lock that only the holder of the baton takes while a session lasts.
+/// The read half, behind a lock. While a session lasts, only the holder of the baton takes this
+/// lock.
 pub(super) struct Intake {
     sink: Sink,
     stream: Option<Arc<Stream>>,
     stage: Option<SharedStage>,
-    /// Most messages waiting for the owner, 0 for any number.
+    /// Limit for messages that wait for the owner. 0 for unlimited.
     limit: u32,
-    /// Most bytes of one read.
+    /// Limit for the bytes of one read.
     batch: usize,
-    /// Most bytes waiting for the owner.
+    /// Limit for bytes that wait for the owner.
     most_unread: u64,
-    /// Longest body that is taken.
+    /// Longest accepted body.
     max_msg_size: u64,
     takes_subscriptions: bool,
-    /// The form of what comes, where it must have one.
+    /// State of the check of incoming replies, for sockets whose messages must have a certain form.
     form: Option<ReplyForm>,
     in_message: bool,
-    /// The peer sends nothing more: what is left of it is finite, and is read at the high-water
-    /// mark, too.
+    /// True if the peer sends no further bytes. Its remaining bytes are finite and are read even at
+    /// the high-water mark.
     rest: bool,
-    /// The peer has said goodbye.
+    /// True if the peer has said goodbye.
     over: bool,
-    /// One connection of many: holds no memory for what may come.
+    /// True for one connection of many: it holds no memory for future bytes.
     lean: bool,
-    /// Bytes that came with the last read.
+    /// Number of bytes of the last read.
     last_read: usize,
     pub(super) session: u32,
 }
@@ -156,7 +158,7 @@ impl Intake {
             stage: None,
             limit,
             batch: options.in_batch_size.map_or(usize::MAX, |bytes| bytes as usize),
-            // Without any room nothing would ever come.
+            // Without any room, no message would ever come.
             most_unread: options
                 .by_policy
                 .most_unread
@@ -183,7 +185,7 @@ impl Intake {
         self.over = false;
     }
 
-    /// The session has ended: what is not a whole message is forgotten.
+    /// Ends the session and drops an incomplete message.
     pub(super) fn close(&mut self) {
         self.stream = None;
         self.stage = None;
@@ -196,7 +198,7 @@ impl Intake {
         self.stream.as_ref()
     }
 
-    /// Whether to look for what comes takes no system call.
+    /// True if checking for new bytes needs no system call.
     pub(super) fn reads_from_memory(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.reads_from_memory())
     }
@@ -205,19 +207,19 @@ impl Intake {
         self.limit = limit;
     }
 
-    /// The peer sends nothing more.
+    /// Notes that the peer sends no further bytes.
     pub(super) fn take_rest(&mut self) {
         self.rest = true;
     }
 
-    /// One connection of many from now on.
+    /// Marks this connection as one of many.
     pub(super) fn set_lean(&mut self) {
         self.lean = true;
         self.filler().set_lean();
     }
 
-    /// The owner has read everything: gives up the queue's memory, if nothing else is under way.
-    /// `reader` is the queue's other end.
+    /// Called after the owner has read everything. Releases the queue's memory, unless other bytes
+    /// are still on their way. `reader` is the queue's other end.
     pub(super) fn rest(&mut self, reader: &mut FrameReader) {
         if self.sink.newest.is_none() {
             reader.rest(&mut self.sink.filler);
@@ -228,14 +230,14 @@ impl Intake {
         &mut self.sink.filler
     }
 
-    /// Reads once from the kernel and publishes what has become whole.
+    /// Reads once from the kernel and publishes the completed messages.
     pub(super) fn read(&mut self, asked: &mut Asked) -> Took {
         self.read_patiently(asked, || false)
     }
 
-    /// The same, but if nothing is there it tries again as long as `again` says so.
+    /// Like `read`, but tries again while there are no bytes and `again` returns true.
     pub(super) fn read_patiently(&mut self, asked: &mut Asked, again: impl FnMut() -> bool) -> Took {
-        // Taken out and put back, which is cheaper than one more owner.
+        // Taking the stream out and putting it back is cheaper than one more reference.
         let Some(stream) = self.stream.take() else { return Took::Nothing };
         let took = self.read_from(&stream, asked, again);
         self.stream = Some(stream);
@@ -244,7 +246,7 @@ impl Intake {
 
     fn read_from(&mut self, stream: &Stream, asked: &mut Asked, again: impl FnMut() -> bool) -> Took {
         if self.filler().unscanned() > 0 {
-            // Left over from a time at the high-water mark.
+            // Bytes left over from a time at the high-water mark.
             match self.scan(asked) {
                 Ok((published, true)) => return Took::Full { published },
                 Ok((true, false)) => return Took::Bytes { published: true },
@@ -264,8 +266,8 @@ impl Intake {
             None => {
                 let (batch, little) = (self.batch, self.last_read < LITTLE);
                 let filler = self.filler();
-                // A second place is taken from the pool and given back, and costs the kernel more,
-                // also while there is nothing to read: a third of a look at a Unix stream.
+                // A second block is taken from the pool and given back. The read then costs the
+                // kernel more, even if there are no bytes: a third of a look at a Unix stream.
                 let least = if little && filler.room() >= LITTLE { LITTLE } else { READ_BYTES };
                 filler.fill(least.min(batch), batch, |room| stream.read_uninit(room), again)
             }
@@ -287,7 +289,7 @@ impl Intake {
         }
     }
 
-    /// Takes plain frames and wire bytes that came with the handshake.
+    /// Takes the plain frames and wire bytes that came with the handshake.
     pub(super) fn feed(&mut self, inbound: &[u8], bytes: &[u8], asked: &mut Asked) -> Took {
         if let Err(error) = self.filler().append(inbound) {
             return self.failed(&error);
@@ -316,8 +318,8 @@ impl Intake {
         self.scanned(asked)
     }
 
-    /// The stream cannot be read, or there is no memory for what it has: then what is no whole
-    /// message is given up at once, so that there is some for what follows.
+    /// Handles a failed read or a lack of memory. If memory is short, the incomplete message is
+    /// dropped at once to free memory for the next steps.
     #[cold]
     fn failed(&mut self, error: &std::io::Error) -> Took {
         if error.kind() == ErrorKind::OutOfMemory {
@@ -328,7 +330,7 @@ impl Intake {
         Took::Lost(Loss::Stream(errno::of(error).unwrap_or(errno::EIO)))
     }
 
-    /// The peer has broken the protocol, or there is no memory for what it has sent.
+    /// Handles a protocol violation, or a lack of memory for the peer's bytes.
     #[cold]
     fn lost(&mut self, error: ProtocolError) -> Took {
         match error {
@@ -337,7 +339,8 @@ impl Intake {
         }
     }
 
-    /// The stage has found a fault: what came whole before it is published nevertheless.
+    /// Handles an error of the stage. Messages that were complete before the error are still
+    /// published.
     fn broken(&mut self, error: ProtocolError, asked: &mut Asked) -> Took {
         match self.scan(asked) {
             Ok(_) => self.lost(error),
@@ -354,19 +357,20 @@ impl Intake {
         }
     }
 
-    /// Whether the owner has as much waiting as it may.
+    /// True if the number of messages or bytes that wait for the owner is at its limit.
     pub(super) fn is_full(&mut self) -> bool {
         let (limit, most_unread) = (self.most(), self.most_unread);
         let filler = self.filler();
         limit != 0 && filler.backlog() >= limit || filler.unread() >= most_unread
     }
 
-    /// Most messages that may wait for the owner now, 0 for any number.
+    /// Returns the current limit for messages that wait for the owner. 0 for unlimited.
     fn most(&self) -> u32 {
         if self.rest { 0 } else { self.limit }
     }
 
-    /// Reads to the scratch, so that no memory is held ready, and copies what has come.
+    /// Reads into the scratch buffer and copies the bytes, so that the connection holds no memory
+    /// in advance.
     fn read_little(&mut self, stream: &Stream, mut again: impl FnMut() -> bool) -> std::io::Result<usize> {
         let most = SCRATCH.min(self.batch);
         with_buffers(|scratch, _| {
@@ -401,13 +405,13 @@ impl Intake {
         read.unwrap_or_else(|error| Ok(Err(error)))
     }
 
-    /// Goes over the frames that have arrived, answers commands, publishes whole messages. Returns
-    /// whether something was published, and whether it stopped at the high-water mark.
+    /// Scans the arrived frames, answers commands, and publishes complete messages. Returns two
+    /// flags: true if a message was published, and true if the scan stopped at the high-water mark.
     fn scan(&mut self, asked: &mut Asked) -> Result<(bool, bool), ProtocolError> {
         let limit = self.most();
         let filler = self.filler();
         let room = if limit == 0 { u32::MAX } else { limit.saturating_sub(filler.backlog()) };
-        // The usual case: short messages, and nothing else.
+        // The usual case: only short messages.
         let messages = if room > 0 { self.scan_short(room) } else { 0 };
         let filler = self.filler();
         let full = messages == room;
@@ -419,10 +423,10 @@ impl Intake {
         self.scan_frames(messages, room, asked)
     }
 
-    /// Goes over the messages of short parts that come next, at most `room`; how many there are.
+    /// Scans the next messages of short parts, at most `room`. Returns their number.
     fn scan_short(&mut self, room: u32) -> u32 {
         if self.in_message {
-            // It would go over all that follows of an unfinished one for each part.
+            // Otherwise each part of an incomplete message would scan all bytes after it again.
             return 0;
         }
         let most = Some(self.max_msg_size);
@@ -436,8 +440,8 @@ impl Intake {
         }
     }
 
-    /// The same as `scan`, where there may be anything. `messages` have been gone over and not been
-    /// published; `room` is how many may be.
+    /// Like `scan`, for any frames. `messages` have been scanned and not published; `room` is the
+    /// limit for them.
     #[inline(never)]
     fn scan_frames(
         &mut self,
@@ -466,7 +470,7 @@ impl Intake {
                 }
             };
             if scanned.header.flags & frame::COMMAND != 0 {
-                // Also between the parts of a message: libzmq's PINGs come there.
+                // Commands may also come between the parts of a message: libzmq sends PINGs there.
                 match heed(filler, takes_subscriptions, asked) {
                     Ok(wanted) => {
                         if wanted {
@@ -486,7 +490,7 @@ impl Intake {
                 messages += 1;
                 full = messages == room;
             }
-            // Counted above: the owner sees it, if it is whole, and drops it.
+            // Counted above: if the message is complete, the owner sees it and drops it.
             if let Some(form) = &mut self.form
                 && let Err(error) = form.check(self.in_message, scanned.header.body_len)
             {
@@ -501,14 +505,14 @@ impl Intake {
         }
         filler.forget_commands();
         self.settle()?;
-        // What came whole before the fault was published nevertheless.
+        // Messages that were complete before the error were still published.
         match broken {
             Some(error) => Err(error),
             None => Ok((published, full)),
         }
     }
 
-    /// ZMQ_CONFLATE: moves the newest message on to the slot.
+    /// ZMQ_CONFLATE: moves the newest message to the slot.
     fn settle(&mut self) -> Result<(), ProtocolError> {
         if let Some(Newest { slot, reader }) = self.sink.newest.as_deref_mut() {
             loop {
@@ -525,7 +529,7 @@ impl Intake {
     }
 }
 
-/// Reads, and if nothing is there once more, as long as `again` says so.
+/// Reads. Tries again while there are no bytes and `again` returns true.
 #[inline]
 fn patiently(
     mut read: impl FnMut() -> std::io::Result<usize>,
@@ -539,7 +543,7 @@ fn patiently(
     }
 }
 
-/// Deals with the command just scanned; true if the owner must see it.
+/// Handles the command that was just scanned. Returns true if the owner must see it.
 fn heed(
     filler: &mut ByteFiller,
     takes_subscriptions: bool,

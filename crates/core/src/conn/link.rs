@@ -1,5 +1,5 @@
-//! What passes between a connection and the layers around it: news to the socket's owner, requests
-//! to the I/O thread.
+//! Interfaces between a connection and the layers around it: news to the socket's owner, and
+//! requests to the I/O thread.
 
 use super::chore::Visit;
 use super::reader::ReadSet;
@@ -21,23 +21,23 @@ use tautline_observe::Peer;
 use tautline_policy::Topics;
 use tautline_proto::{ProtocolError, Stage};
 
-/// What a handshake told about the peer, and what is known of the stream it came over.
+/// Information about a peer from its handshake and its stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PeerInfo {
-    /// The peer's own routing id; empty if it has none.
+    /// The peer's own routing id. Empty if it has no routing id.
     pub(crate) routing_id: Vec<u8>,
     /// Properties that received messages carry.
     pub(crate) metadata: Arc<Metadata>,
-    /// The ends of the connection; empty for inproc.
+    /// The ends of the connection. Empty for inproc.
     pub(crate) ends: Arc<Ends>,
-    /// Since when it is there, in microseconds since 1970; 0 for inproc.
+    /// Time of the peer's arrival, in microseconds since 1970. 0 for inproc.
     pub(crate) since: u64,
-    /// The topics that it may use, if the policy says so.
+    /// Topics that the peer may use, if the policy restricts them.
     pub(crate) topics: Option<Arc<Topics>>,
 }
 
 impl PeerInfo {
-    /// What it says of a peer that is there.
+    /// Fills in the description of a present peer.
     pub(crate) fn describe(&self, peer: &mut Peer) {
         if peer.routing_id.is_empty() {
             peer.routing_id.clone_from(&self.routing_id);
@@ -54,7 +54,7 @@ impl PeerInfo {
     }
 }
 
-/// The owner's queue ends of a connection that has just come to be.
+/// The owner's queue ends of a new connection.
 pub(crate) struct NewPipe {
     /// The connection.
     pub(crate) connection: Arc<Connection>,
@@ -62,40 +62,41 @@ pub(crate) struct NewPipe {
     pub(crate) outgoing: Result<FrameWriter, Arc<Slot>>,
     /// Consumer of the inbound queue, or the slot of ZMQ_CONFLATE.
     pub(crate) incoming: Result<FrameReader, Arc<Slot>>,
-    /// Made by a connect, not by a peer that came.
+    /// True if a connect made the pipe, false if a peer connected to us.
     pub(crate) connected_here: bool,
 }
 
 /// A session's transform, used by both halves.
 pub(crate) type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
 
-/// What the I/O side tells a socket's owner.
+/// News from the I/O side to a socket's owner.
 pub(crate) enum News {
-    /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe,
-    /// with its peer known.
+    /// A peer has arrived at a bound endpoint (or, with ZMQ_IMMEDIATE, was reached): a new pipe
+    /// with a known peer.
     Attached(Box<NewPipe>, Box<PeerInfo>),
-    /// The peer of a pipe made by `connect` has finished its handshake: `Connection::take_meeting`
-    /// tells the rest.
+    /// The peer of a pipe made by `connect` has finished its handshake. `Connection::take_meeting`
+    /// returns the details.
     Ready(Arc<Connection>),
-    /// The session of a pipe made by `connect` is over; the next one may come (for ZMQ_HICCUP_MSG
-    /// only).
+    /// The session of a pipe made by `connect` is over, and the next one may come. Only for
+    /// ZMQ_HICCUP_MSG.
     Interrupted(Arc<Connection>),
-    /// Another thread wants to use the socket: a sleeping owner shall make room.
+    /// Another thread wants to use the socket. A sleeping owner must make room.
     Knock,
-    /// The pipe has something to read.
+    /// The pipe has messages to read.
     Readable(u32),
-    /// The peer has refused the connection: the pipe will end, but not before the owner has taken
-    /// note.
+    /// The peer has refused the connection. The pipe will end, but not before the owner has seen
+    /// this news.
     Refused(Arc<Connection>),
-    /// The pipe will never again send or receive beyond what is queued inbound.
+    /// The pipe has ended: it sends no further messages, and receives only those in its inbound
+    /// queue.
     Ended(Arc<Connection>),
     /// Another socket of the context has connected to an inproc endpoint of this one.
     Inproc(Box<super::inproc::Offer>),
-    /// The other side of an inproc pipe has bound at last (or told what it is).
+    /// The other side of an inproc pipe has bound after the connect (or told its type).
     Met(u32, Box<PeerInfo>),
-    /// The other side of an inproc pipe is gone.
+    /// The other side of an inproc pipe is closed.
     Left(u32),
-    /// A name stands no longer for all that it has led to.
+    /// A name no longer resolves to all of its former endpoints.
     #[cfg(feature = "names")]
     Moved,
     /// Taps have come or gone.
@@ -107,7 +108,7 @@ pub(crate) enum News {
 }
 
 impl News {
-    /// Whether nothing would come of it if the owner looked now.
+    /// True if the news would be useless to an owner that looked now.
     pub(super) fn is_void(&mut self) -> bool {
         match self {
             News::Inproc(offer) => offer.is_void(),
@@ -118,12 +119,11 @@ impl News {
     }
 }
 
-/// Wakes a socket's owner: through its descriptor, and the task that waits for the socket, if one
-/// does.
+/// Wakes a socket's owner: through its descriptor, and through the task that waits for the socket,
+/// if any.
 pub(crate) struct Waker {
     signal: Signal<WakeFd>,
-    /// The descriptor's number, for the owner alone; [`fd::NONE`] as long as there is no
-    /// descriptor.
+    /// Number of the descriptor, for the owner alone. [`fd::NONE`] before the descriptor exists.
     // Relaxed: own, the owner alone.
     number: AtomicI32,
     task: Mutex<Option<std::task::Waker>>,
@@ -144,20 +144,20 @@ impl Descriptor for WakeFd {
 }
 
 impl Waker {
-    /// A waker without a descriptor and without a task.
+    /// Returns a waker without a descriptor and without a task.
     pub(crate) fn new() -> Self {
         Waker { signal: Signal::new(), number: AtomicI32::new(fd::to_int(fd::NONE)), task: Mutex::default() }
     }
 
-    /// Owner: the descriptor, which is made if it is not there. It stays open as long as the answer
-    /// is kept, and to the end of the socket.
+    /// Owner: returns the descriptor, and creates it if needed. The descriptor stays open as long
+    /// as the result is kept, and until the socket ends.
     pub(crate) fn descriptor(&self) -> io::Result<Arc<WakeFd>> {
         let made = self.signal.descriptor()?;
         self.number.store(fd::to_int(made.as_fd().as_raw_fd()), Relaxed);
         Ok(made)
     }
 
-    /// Owner: the number of the descriptor, to be polled; it is made if it is not there.
+    /// Owner: returns the number of the descriptor, to be polled. Creates the descriptor if needed.
     pub(crate) fn number(&self) -> io::Result<RawFd> {
         match fd::from_int(self.number.load(Relaxed)) {
             fd::NONE => self.descriptor().map(|made| made.as_fd().as_raw_fd()),
@@ -165,8 +165,8 @@ impl Waker {
         }
     }
 
-    /// Owner: it will never wait again. Others may hold on to the waker for long; the descriptor is
-    /// closed now.
+    /// Owner: closes the descriptor, because the owner will never wait again. Other threads may
+    /// keep the waker for a long time.
     pub(crate) fn release(&self) {
         self.number.store(fd::to_int(fd::NONE), Relaxed);
         self.signal.release();
@@ -177,7 +177,7 @@ impl Waker {
         self.signal.raise();
     }
 
-    /// Owner: makes the descriptor unreadable and looks at the network by `look`, before it looks
+    /// Owner: makes the descriptor unreadable and looks at the network with `look`, before it looks
     /// at the news.
     pub(crate) fn quietly(&self, look: impl FnOnce()) {
         self.signal.quietly(look);
@@ -188,9 +188,10 @@ impl Waker {
         self.signal.quieten();
     }
 
-    /// The task to wake next time, and only once.
+    /// Sets the task that the next wake-up wakes, once.
     pub(crate) fn set_task(&self, task: Option<&std::task::Waker>) {
-        // Dropped in a statement of its own: with the former waker may go the last of its task.
+        // Drop the former waker in its own statement, after the lock: this may drop the last
+        // reference to its task.
         let former = std::mem::replace(&mut *lock(&self.task), task.cloned());
         drop(former);
     }
@@ -199,7 +200,7 @@ impl Waker {
 impl Unpark for Waker {
     fn unpark(&self) {
         self.signal.raise();
-        // In a statement of its own: the runtime is not called with the lock held.
+        // A separate statement, so that the runtime is not called with the lock held.
         let task = lock(&self.task).take();
         if let Some(task) = task {
             wakes::wake(task);
@@ -210,7 +211,7 @@ impl Unpark for Waker {
 /// The inbox of a socket.
 pub(crate) type SocketInbox = Inbox<News, Waker>;
 
-/// Why a session ended.
+/// Reason for the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// The peer closed the stream, or the system reported an error (errno, 0 for an orderly end).
@@ -223,54 +224,57 @@ pub(crate) enum Loss {
     Closed,
 }
 
-/// What only the I/O thread can do for a connection. Methods may be called on any thread, under the
-/// pump's lock or none, and return at once.
+/// Services for a connection that only the I/O thread can provide. Any thread may call the methods,
+/// with or without the pump's lock. The methods return at once.
 pub(crate) trait IoSide: Send + Sync {
-    /// Bytes stay queued: flush them if the owner does not, `soon` or not quite so soon.
+    /// Asks the I/O thread to flush queued bytes if the owner does not, `soon` or a little later.
     fn watch_residual(&self, connection: &Arc<Connection>, soon: bool);
-    /// Look soon at those whose bytes stay queued.
+    /// Asks the I/O thread to check the connections with queued bytes soon.
     fn hurry_residual(&self);
-    /// A chore was marked: come by after this time.
+    /// Asks the I/O thread to visit a marked chore after this time.
     fn come_by(&self, chore: Arc<dyn Visit>, after: Duration);
-    /// The connection was marked for the sweep: write its queue with the next round, whose number
-    /// is returned.
+    /// Asks the sweep to write the queue of a marked connection with the next round. Returns the
+    /// number of that round.
     fn write_soon(&self, connection: &Arc<Connection>) -> u32;
-    /// Whether the program wants to be told of each peer that comes or goes, also if it has sent
-    /// nothing.
+    /// True if the program wants to be notified of each peer that comes or goes, even if the peer
+    /// sent no message.
     fn announces_peers(&self) -> bool;
-    /// Whether this socket is one of very many.
+    /// True if this socket is one of very many on its I/O thread.
     fn serves_many(&self) -> bool;
-    /// Whether the sweep has nothing to do just now.
+    /// True if the sweep has no work now.
     fn sweeper_is_idle(&self) -> bool;
-    /// The owner is going to sleep: what it has left to the sweep is written now.
+    /// Asks the sweep to write its queued bytes now, because the owner is going to sleep.
     fn hurry_sweep(&self);
-    /// The kernel's buffer is full: pump when it is writable again. `idle` is what the reactor has
-    /// to tell besides. Called under the pump's lock. False: the system has no memory for that.
+    /// Asks the I/O thread to pump when the full kernel buffer is writable again. `idle` are the
+    /// other events that the reactor must report. Called under the pump's lock. Returns false if
+    /// the system has no memory for it.
     fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool;
-    /// Reading was paused at the receive high-water mark and may go on. Called by the owner.
+    /// Owner: continues reading that was paused at the receive high-water mark.
     fn resume(&self, connection: &Arc<Connection>);
-    /// Reads once what the peer has sent by now, also if it was not announced yet; beyond the
-    /// high-water mark, if the peer sends nothing more. Called by the owner. Returns whether
-    /// anything came; `Break`: the session is over.
+    /// Owner: reads the bytes that the peer has sent so far, once, even if they were not announced
+    /// yet. Reads beyond the high-water mark if the peer sends no further bytes. Returns true if
+    /// bytes came. `Break` if the session is over.
     fn read_now(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool>;
-    /// The session's stream takes nothing more. What the peer sent before it went is still read.
+    /// Reports that the session's stream takes no further bytes. Bytes that the peer sent before
+    /// are still read.
     fn unwritable(self: Arc<Self>, connection: Arc<Connection>, session: u32, errno: i32);
-    /// The session's stream has failed or ended.
+    /// Reports that the session's stream has failed or ended.
     fn lost(self: Arc<Self>, connection: Arc<Connection>, session: u32, why: Loss);
-    /// The owner has no use for this connection any more: it is closed when what is queued is sent.
+    /// Owner: gives up the connection, which closes when the queued bytes are sent.
     fn give_up(self: Arc<Self>, connection: Arc<Connection>);
-    /// The peer asks us to give it up after this much silence, for the first time in this session.
+    /// Reports the first time to live that the peer grants in this session: we must give the peer
+    /// up after this time without a message.
     fn granted_ttl(self: Arc<Self>, connection: Arc<Connection>, session: u32);
 }
 
-/// What only the I/O thread can do for a read set.
+/// Services for a read set that only the I/O thread can provide.
 pub(crate) trait SetKeeper: Send + Sync {
     /// Makes the registration of a read set live, once.
     fn arm(&self, set: &ReadSet);
-    /// Ends that.
+    /// Cancels `arm`.
     fn disarm(&self, set: &ReadSet);
     /// Starts the periodic tick.
     fn start_tick(&self);
-    /// Whether the periodic tick is on.
+    /// Returns the flag that is true while the periodic tick is on.
     fn tick_on(&self) -> &crate::sync::atomic::AtomicBool;
 }

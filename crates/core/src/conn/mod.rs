@@ -1,14 +1,15 @@
 //! A connection: the I/O half of a pipe over a byte stream.
 //!
-//! It joins the pipe's two queues with the stream of the current session: [`Pump`](pump::Pump)
-//! takes bytes out of the outbound queue to the kernel, [`Intake`](intake::Intake) brings bytes
-//! from the kernel into the inbound queue. Any thread may pump, one at a time, under the pump's
-//! lock. Only the holder of the socket's [`baton`] reads. A connection outlives its stream:
-//! `connect` makes it before there is a peer, and it stays when the peer is lost and comes back,
-//! with what was queued meanwhile.
+//! A connection joins the pipe's two queues with the stream of the current session.
+//! [`Pump`](pump::Pump) moves bytes from the outbound queue to the kernel.
+//! [`Intake`](intake::Intake) moves bytes from the kernel to the inbound queue. Any thread may
+//! pump, one at a time, under the pump's lock. Only the holder of the socket's [`baton`] reads.
 //!
-//! Nothing here knows sockets or patterns. News go up through the socket's inbox; what only the I/O
-//! thread can do goes to [`IoSide`].
+//! A connection outlives its stream. `connect` makes the connection before there is a peer. The
+//! connection survives the loss and the reconnect of the peer, with the messages queued since.
+//!
+//! This module knows neither sockets nor patterns. News go up through the socket's inbox. Requests
+//! that only the I/O thread can serve go to [`IoSide`].
 
 pub(crate) mod baton;
 pub(crate) mod chore;

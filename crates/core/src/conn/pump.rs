@@ -1,9 +1,9 @@
 //! The write half of a connection: moves frames from the outbound queue to the kernel, whole
 //! segments at a time.
 //!
-//! Runs on whatever thread holds the pump's lock: the sender (inline, by the flush rule or at the
-//! high-water mark) or the I/O thread (residuals, a full kernel buffer, linger). A stage, where the
-//! peer's protocol or mechanism needs one, is applied here, in wire order.
+//! Runs on the thread that holds the pump's lock: the sender (inline, by the flush rule or at the
+//! high-water mark) or the I/O thread (residuals, a full kernel buffer, linger). If the peer's
+//! protocol or mechanism needs a stage, it is applied here, in wire order.
 
 use super::link::SharedStage;
 use super::room::wait_for_room;
@@ -19,25 +19,25 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::Token;
 use tautline_proto::frame;
 
-/// Most slices of one write.
+/// Limit for the slices of one write.
 const SLICES: usize = 8;
 
-/// Where the frames come from.
+/// Source of the frames.
 pub(super) enum Source {
     Queue(ByteDrain),
     Slot(Arc<Slot>),
 }
 
-/// What a flush has come to.
+/// Result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flushed {
-    /// All that was published is with the kernel.
+    /// The kernel has all published bytes.
     Drained,
-    /// The kernel takes no more for now.
+    /// The kernel's buffer is full.
     Blocked,
-    /// As much as was asked for is with the kernel, and it may take more.
+    /// The kernel has as many bytes as requested, and may take more.
     Partly,
-    /// There is no stream now, or none that takes anything; all stays queued.
+    /// There is no stream now, or it takes no bytes. All bytes stay queued.
     NoLink,
     /// The stream has failed with this errno.
     Lost(i32),
@@ -46,28 +46,29 @@ pub(crate) enum Flushed {
 /// The write half. Behind the connection's pump lock.
 pub(super) struct Pump {
     source: Source,
-    /// What goes to many peers alike, while this one keeps up (`pipe::Broadcast`). Comes behind
-    /// what is in the queue, to which the owner adds nothing meanwhile.
+    /// Log of the messages that go to many peers, while this peer keeps up (`pipe::Broadcast`). The
+    /// log follows the bytes in the queue. While there is a log, the owner adds no messages to the
+    /// queue.
     log: Option<Box<LogReader>>,
     stream: Option<Arc<Stream>>,
     stage: Option<SharedStage>,
-    /// Bytes that go out before anything else: sealed by the stage, control frames, or a conflated
-    /// message begun.
+    /// Bytes that are written first: sealed by the stage, control frames, or the rest of a
+    /// conflated message.
     staged: Vec<u8>,
-    /// How many of them are written.
+    /// Number of staged bytes that are written.
     written: usize,
-    /// Most bytes of one write of frames.
+    /// Limit for the bytes of one write of frames.
     batch: usize,
-    /// Number of the session the stream belongs to.
+    /// Number of the session that the stream belongs to.
     pub(super) session: u32,
-    /// The kernel has been told to take little that the peer has no room for.
+    /// True if the kernel was asked to take few bytes that the peer has no room for.
     little_unsent: bool,
     /// The driver's name for the stream's registration.
     registration: Token,
     pub(super) taken: Taken,
 }
 
-/// What the kernel has taken, with every write that it took.
+/// Numbers of writes and bytes that the kernel has taken.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Taken {
     pub(super) writes: u32,
@@ -98,7 +99,7 @@ impl Pump {
         }
     }
 
-    /// A session begins, with a message of its own unless `hello` is empty.
+    /// Begins a session. Its first message is `hello`, unless that is empty.
     pub(super) fn open(
         &mut self,
         session: u32,
@@ -117,13 +118,14 @@ impl Pump {
         if !hello.is_empty() {
             let mut plain = Vec::new();
             put_frame(0, hello, &mut plain);
-            // Without memory for it the first flush ends the session: the stage remembers.
+            // If there is no memory for it, the stage remembers this and the first flush ends the
+            // session.
             let _ = self.put(&plain);
         }
     }
 
-    /// The stream of this session takes nothing more: nothing is written until the next one. False
-    /// if that has begun.
+    /// Notes that the stream of this session takes no further bytes. No bytes are written until the
+    /// next session. Returns false if the next session has already begun.
     pub(super) fn fail(&mut self, session: u32) -> bool {
         let current = self.session == session;
         if current {
@@ -132,8 +134,8 @@ impl Pump {
         current
     }
 
-    /// The session has ended: what was only partly written is kept for the next one as a whole
-    /// message, or all is dropped.
+    /// Ends the session. A partly written message is kept as a whole for the next session. If
+    /// `forget` is set, all messages are dropped.
     pub(super) fn close(&mut self, forget: bool) {
         self.say_goodbye();
         self.stream = None;
@@ -152,7 +154,8 @@ impl Pump {
         }
     }
 
-    /// Reads the log too from now on, unless something else is to be sent first.
+    /// Reads the log as well from now on, unless other bytes must be sent first. Returns true if it
+    /// reads the log.
     pub(super) fn follow(&mut self, log: LogReader) -> bool {
         let Source::Queue(drain) = &mut self.source else { return false };
         let idle = self.log.is_none() && drain.pending() == 0;
@@ -162,8 +165,8 @@ impl Pump {
         idle
     }
 
-    /// Reads the log no more: what was not sent of it goes to the queue, whose other end is
-    /// `writer`. False: there was no memory, and what the peer has of a message has no end.
+    /// Stops reading the log. The unsent messages move to the queue, whose other end is `writer`.
+    /// Returns false if there was no memory and the peer has received a part of a message.
     pub(super) fn unfollow(&mut self, writer: &mut FrameWriter) -> bool {
         if let (Some(log), Source::Queue(drain)) = (self.log.take(), &mut self.source) {
             let mut moved = true;
@@ -183,14 +186,14 @@ impl Pump {
         true
     }
 
-    /// Has the kernel take little that the peer has no room for, or all that it usually takes.
+    /// Makes the kernel take few bytes that the peer has no room for, or as many as usual.
     pub(super) fn keep_little_unsent(&mut self, little: bool) {
         if self.little_unsent != little
             && !without(Rule::LittleUnsent)
             && let Some(stream) = &self.stream
         {
             self.little_unsent = little;
-            // An optimisation: without it more lies there.
+            // Only an optimisation: without it, more bytes lie in the kernel.
             let _ = stream.limit_unsent(little.then_some(SEGMENT as u32));
         }
     }
@@ -200,8 +203,8 @@ impl Pump {
         self.little_unsent
     }
 
-    /// If something carries ZMTP here, it may want to end in order. What the kernel does not take
-    /// at once is not worth more.
+    /// Lets the stage, if there is one, end the stream in order. Bytes that the kernel does not
+    /// take at once are dropped.
     fn say_goodbye(&mut self) {
         if let (Some(stream), Some(stage)) = (&self.stream, &self.stage)
             && self.written == self.staged.len()
@@ -214,17 +217,17 @@ impl Pump {
         }
     }
 
-    /// Whether what is written goes to shared memory.
+    /// True if writes go to shared memory.
     pub(super) fn has_memory(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.room().1)
     }
 
-    /// The stream of the open session and the name of its registration.
+    /// Returns the stream of the open session and the name of its registration.
     pub(super) fn stream(&self) -> Option<(&Arc<Stream>, Token)> {
         self.stream.as_ref().map(|stream| (stream, self.registration))
     }
 
-    /// Whether something published or staged is not with the kernel yet.
+    /// True if the kernel does not have all published and staged bytes yet.
     pub(super) fn pending(&mut self) -> bool {
         self.written < self.staged.len()
             || self.log.as_mut().is_some_and(|log| log.pending() > 0)
@@ -234,7 +237,7 @@ impl Pump {
             }
     }
 
-    /// Bytes that are published and not with the kernel yet.
+    /// Returns the number of published bytes that the kernel does not have yet.
     pub(super) fn unsent(&mut self) -> u64 {
         let queued = match &mut self.source {
             Source::Queue(drain) => drain.pending(),
@@ -243,11 +246,11 @@ impl Pump {
         queued + self.log.as_mut().map_or(0, |log| log.pending())
     }
 
-    /// Writes what it can, though no more of the queue than `most` bytes and what goes with the
-    /// last of them. `control` are frames of the connection itself (PING, PONG), taken at a message
-    /// boundary.
+    /// Writes as many bytes as possible, but at most `most` bytes of the queue and the rest of
+    /// their last write. `control` returns frames of the connection itself (PING, PONG) at a
+    /// message boundary.
     pub(super) fn flush(&mut self, most: u64, control: &mut dyn FnMut(&mut Vec<u8>)) -> Flushed {
-        // Taken out and put back, which is cheaper than one more owner.
+        // Taking the stream out and putting it back is cheaper than one more reference.
         let Some(stream) = self.stream.take() else { return Flushed::NoLink };
         let flushed = self.flush_to(&stream, most, control);
         self.stream = Some(stream);
@@ -278,7 +281,7 @@ impl Pump {
             if more {
                 continue;
             }
-            // All that was published is written: a message boundary.
+            // All published bytes are written: a message boundary.
             let mut frames = Vec::new();
             control(&mut frames);
             let stage = self.stage.as_ref().map(|stage| lock(stage));
@@ -300,17 +303,17 @@ impl Pump {
         }
     }
 
-    /// Everything is written: gives up the queue's memory. `writer` is the queue's other end.
+    /// Releases the queue's memory after everything is written. `writer` is the queue's other end.
     pub(super) fn rest(&mut self, writer: &mut FrameWriter) {
         if let Source::Queue(drain) = &mut self.source {
             writer.rest(drain);
         }
     }
 
-    /// Writes a whole message that is not in the queue yet, straight from its body, if nothing is
-    /// before it. While the kernel is full it waits, for at most `patience` without progress.
-    /// `append` puts the message into the queue; it is called when not everything could be written,
-    /// and what was written counts as taken from there.
+    /// Writes a complete message that is not in the queue yet, directly from its body, if no bytes
+    /// are before it. While the kernel is full, it waits for at most `patience` without progress.
+    /// If some bytes could not be written, `append` puts the message into the queue, and the
+    /// written bytes count as taken from there.
     pub(super) fn write_through(
         &mut self,
         flags: u8,
@@ -347,7 +350,7 @@ impl Pump {
             }
         };
         if !append() {
-            // The peer waits for the end of a frame that there is no memory for.
+            // The peer waits for the end of a frame that we have no memory for.
             return Some(if written > 0 { Flushed::Lost(errno::ENOMEM) } else { flushed });
         }
         drain.pending();
@@ -363,7 +366,7 @@ impl Pump {
         Ok(())
     }
 
-    /// Stages the next piece of the source; false if there is none.
+    /// Stages the next piece of the source. Returns false if the source is empty.
     fn stage_next(&mut self) -> Result<bool, NoMemory> {
         let Pump { source, stage, staged, log, .. } = self;
         match (source, stage) {
@@ -405,14 +408,14 @@ impl Pump {
             }
         }
         self.staged.clear();
-        // An idle connection does not keep what a large message needed.
+        // An idle connection does not keep the memory that a large message needed.
         self.staged.shrink_to(2 * SEGMENT);
         self.written = 0;
         Ok(())
     }
 }
 
-/// Seals the next bytes of the queue, straight from where they lie; returns how many.
+/// Seals the next bytes of the queue, directly from their memory. Returns their number.
 fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) -> Result<u64, NoMemory> {
     let mut slices: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
     let (n, bytes) = drain.slices(&mut slices);
@@ -429,8 +432,8 @@ fn seal_queue(drain: &mut ByteDrain, stage: &SharedStage, staged: &mut Vec<u8>) 
     Ok(sealed as u64)
 }
 
-/// Puts what the stage makes of `pieces` behind `staged`. Without memory for it the stage makes
-/// nothing any more, now and later.
+/// Appends the sealed `pieces` to `staged`. If there is no memory, the stage produces no output now
+/// or later.
 fn seal<'a>(
     stage: &SharedStage,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -443,9 +446,9 @@ fn seal<'a>(
 
 /// Frames to be written, in order.
 trait Frames {
-    /// Fills `out` with what is next: how many slices, and bytes in them.
+    /// Fills `out` with the next bytes. Returns the number of slices and of their bytes.
     fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64);
-    /// `n` bytes of that were written.
+    /// Notes that `n` of these bytes were written.
     fn advance(&mut self, n: u64);
 }
 
@@ -469,7 +472,7 @@ impl Frames for LogReader {
     }
 }
 
-/// Writes no more than `most` bytes of the slices.
+/// Writes at most `most` bytes of the slices.
 #[cold]
 fn write_piece(stream: &Stream, slices: &[IoSlice<'_>], most: usize) -> std::io::Result<usize> {
     let mut piece: [IoSlice<'_>; SLICES] = std::array::from_fn(|_| IoSlice::new(&[]));
@@ -482,8 +485,8 @@ fn write_piece(stream: &Stream, slices: &[IoSlice<'_>], most: usize) -> std::io:
     stream.writev(&piece[..slices.len()])
 }
 
-/// Hands all published frames to the kernel, `batch` bytes at a time at most, or some more than
-/// `most` bytes of them.
+/// Hands all published frames to the kernel, at most `batch` bytes at a time. Stops after slightly
+/// more than `most` bytes.
 fn write_all(
     frames: &mut impl Frames,
     stream: &Stream,
@@ -529,7 +532,7 @@ fn refused(error: &std::io::Error) -> Flushed {
     }
 }
 
-/// One whole frame.
+/// Appends one complete frame to `out`.
 pub(super) fn put_frame(flags: u8, body: &[u8], out: &mut Vec<u8>) {
     let mut header = [0; frame::MAX_HEADER];
     let n = frame::encode_header(flags, body.len() as u64, &mut header);

@@ -1,13 +1,13 @@
-//! The read set: all connections of one socket that can be read, and the [`Baton`] that says which
-//! thread may read.
+//! The read set: all readable connections of one socket, and the [`Baton`] that says which thread
+//! may read.
 //!
-//! The connections stand, level-triggered, in a set of the socket's own; only that set's descriptor
-//! stands, one-shot, in the I/O thread's reactor. So handing the reading over is one system call,
-//! however many connections there are.
+//! The connections are registered, level-triggered, in the socket's own set. Only the descriptor of
+//! that set is registered, one-shot, in the I/O thread's reactor. So handing the reading over is
+//! one system call for any number of connections.
 //!
-//! A descriptor that stands in a set costs a call of that set for each message that comes and for
-//! each one that is taken. The only connection of an owner that reads it again and again therefore
-//! stands *apart* until another thread is to listen.
+//! A descriptor that is registered in a set costs one call for each message that comes and one for
+//! each message that is taken. If an owner reads its only connection again and again, that
+//! connection therefore stands *apart*: it is not registered until another thread must listen.
 
 use crate::ablation::{Rule, without};
 use std::ops::ControlFlow;
@@ -40,19 +40,19 @@ pub(crate) struct ReadSet {
     members: Mutex<Members>,
     inbox: Arc<SocketInbox>,
     keeper: Arc<dyn SetKeeper>,
-    /// In the I/O thread's reactor.
+    /// Registration in the I/O thread's reactor.
     pub(crate) registration: Registration,
-    /// The baton's epoch at the last tick. Only the I/O thread looks at it.
+    /// The baton's epoch at the last tick. Only the I/O thread accesses it.
     // Relaxed: own, the I/O thread alone.
     seen: AtomicU32,
 }
 
-/// Which thread reads.
+/// The thread that reads.
 pub(super) enum By<'a> {
-    /// Either: that a pipe has become readable is announced in the inbox.
+    /// Any thread: the inbox announces that a pipe has become readable.
     Any,
-    /// The owner: it is put here. While nothing is there it is tried again, up to this many times
-    /// in all.
+    /// The owner: readable pipes are added to this vector. While there are no bytes, the read is
+    /// tried again, up to this number of tries in total.
     Owner(&'a mut Vec<u32>, u32),
 }
 
@@ -64,7 +64,7 @@ impl By<'_> {
         }
     }
 
-    /// The same, for one try.
+    /// Returns the same value for one try.
     fn once(&mut self) -> By<'_> {
         match self {
             By::Any => By::Any,
@@ -73,8 +73,8 @@ impl By<'_> {
     }
 }
 
-/// Reads once. On the I/O thread, which must go on, a panic is the end of the session; an owner's
-/// panic is its caller's.
+/// Reads once. On the I/O thread, which must continue, a panic ends the session. A panic of an
+/// owner goes to its caller.
 fn read_or_lose(connection: &Arc<Connection>, by: By<'_>) -> ControlFlow<(), Took> {
     if matches!(by, By::Owner(..)) {
         return connection.read(by);
@@ -85,15 +85,15 @@ fn read_or_lose(connection: &Arc<Connection>, by: By<'_>) -> ControlFlow<(), Too
     })
 }
 
-/// What the owner sleeps on.
+/// The object that the owner sleeps on.
 pub(crate) enum Sleep {
     /// No connection can be read now.
     Nothing,
     /// One connection: its own stream.
     Stream(Arc<Stream>),
-    /// Several: the set.
+    /// Several connections: the set.
     Set,
-    /// Nothing: there is something to read now.
+    /// No sleep: there are bytes to read now.
     NotNow,
 }
 
@@ -116,15 +116,15 @@ impl Surroundings for ReadSet {
     }
 
     fn await_wake(&self) {
-        // Made when the set was.
+        // The descriptor was created with the set.
         let mut fds = [PollFd::new(self.inbox.waker().number().unwrap_or(fd::NONE), PollFd::IN)];
-        // The time bound is for a wake-up that another look drained in between.
+        // The time limit is for a wake-up that another look drained in between.
         let _ = poll::poll(&mut fds, Some(Duration::from_millis(1)));
     }
 }
 
 impl ReadSet {
-    /// An empty set whose baton lies with the I/O thread.
+    /// Returns an empty set whose baton lies with the I/O thread.
     pub(crate) fn new(inbox: Arc<SocketInbox>, keeper: Arc<dyn SetKeeper>) -> std::io::Result<Self> {
         Ok(ReadSet {
             baton: Baton::armed(),
@@ -137,12 +137,13 @@ impl ReadSet {
         })
     }
 
-    /// The set's descriptor: readable while a connection is that stands in it.
+    /// Returns the set's descriptor, which is readable while a registered connection is readable.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.reactor.as_fd()
     }
 
-    /// The same for a runtime or program to watch: all connections stand in it from now on.
+    /// Returns the set's descriptor for a runtime or program to watch. From now on all connections
+    /// are registered in the set.
     pub(crate) fn watched_fd(&self) -> BorrowedFd<'_> {
         let mut members = lock(&self.members);
         members.watched = true;
@@ -152,8 +153,8 @@ impl ReadSet {
 
     // ---- membership: the driver adds, the driver or the holder of the baton removes
 
-    /// Adds a connection whose session `open` opens. Nothing is read meanwhile: an owner that hears
-    /// of the peer and looks then finds what the peer has sent.
+    /// Adds a connection whose session `open` opens. The lock on the members prevents reads until
+    /// then. So an owner that learns of the peer and looks finds the peer's bytes.
     pub(crate) fn admit(&self, connection: Arc<Connection>, open: impl FnOnce()) -> std::io::Result<()> {
         let mut members = lock(&self.members);
         open();
@@ -167,7 +168,7 @@ impl ReadSet {
         let member = Some(member);
         if index == members.slots.len() {
             if index == 0 {
-                // Most sockets have one.
+                // Most sockets have one connection.
                 members.slots.reserve_exact(1);
             }
             members.slots.push(member);
@@ -178,12 +179,12 @@ impl ReadSet {
         members.count += 1;
         members.tell_unread(&self.reactor, index);
         drop(members);
-        // An owner that sleeps does so on what was there before.
+        // A sleeping owner waits only for the earlier connections.
         self.inbox.nudge();
         Ok(())
     }
 
-    /// Takes a connection out, if it is there.
+    /// Removes a connection, if it is a member.
     pub(crate) fn remove(&self, connection: &Arc<Connection>) {
         let mut members = lock(&self.members);
         if let Some(index) = members.find(connection) {
@@ -191,7 +192,7 @@ impl ReadSet {
         }
     }
 
-    /// The socket is closed: takes all connections out, and keeps the baton for good.
+    /// Removes all connections and keeps the baton permanently, because the socket is closed.
     pub(crate) fn clear(&self) {
         let mut members = lock(&self.members);
         for index in 0..members.slots.len() {
@@ -212,7 +213,8 @@ impl ReadSet {
         }
     }
 
-    /// The owner has read its only connection, which is set apart once that has become a habit.
+    /// Notes that the owner has read its only connection. After many such reads in a row the
+    /// connection is set apart.
     fn note_own_read(&self, members: &mut Members) {
         members.own_reads += 1;
         if members.own_reads >= SELDOM && !without(Rule::Apart) {
@@ -226,7 +228,7 @@ impl ReadSet {
         }
     }
 
-    /// All members stand in the set, so that others can listen to it.
+    /// Registers all members in the set, so that other threads can listen to it.
     fn gather(&self, members: &mut Members) {
         members.own_reads = 0;
         if !std::mem::take(&mut members.apart) {
@@ -236,14 +238,14 @@ impl ReadSet {
         member.eager = !member.stream.listen();
         if let Err(error) = self.reactor.add(member.stream.as_fd(), Token(0), member.interest(), Mode::Level)
         {
-            // As one that could not be added in the first place.
+            // Handle it like a connection that could not be added in the first place.
             member.connection.lose(errno::of(&error).unwrap_or(0));
             self.drop_member(members, 0);
         }
         members.tell_unread(&self.reactor, 0);
     }
 
-    /// A paused connection has room again.
+    /// Continues to read a paused connection that has room again.
     pub(crate) fn resume(&self, connection: &Arc<Connection>) {
         if !connection.unpause() {
             return;
@@ -251,19 +253,19 @@ impl ReadSet {
         let mut members = lock(&self.members);
         if let Some(index) = members.find(connection) {
             self.unmute(&mut members, index);
-            // What lies unpublished in user space raises no event of the kernel.
+            // Unpublished bytes in user space raise no event of the kernel.
             self.read_member(&mut members, index, By::Any);
         }
     }
 
-    /// Owner: reads one connection once, whatever the state of the baton: the lock on the members
-    /// keeps others from reading it meanwhile. At the high-water mark it reads on if the peer sends
-    /// nothing more. What comes is announced in the inbox. Returns whether anything came; `Break`:
-    /// the session is over.
+    /// Owner: reads one connection once, in any state of the baton. The lock on the members keeps
+    /// other threads from reading it during this time. If the peer sends no further bytes, the call
+    /// reads beyond the high-water mark. The inbox announces readable pipes. Returns true if bytes
+    /// came. `Break` if the session is over.
     pub(crate) fn read_one(&self, connection: &Arc<Connection>) -> ControlFlow<(), bool> {
         let mut members = lock(&self.members);
-        // In the set, each member is asked after a read whether its descriptor tells of what is
-        // there.
+        // After a read, each member in the set is checked for bytes that its descriptor does not
+        // report.
         self.gather(&mut members);
         let Some(index) = members.find(connection) else {
             // The I/O thread has seen its end, or has not made the stream yet.
@@ -281,21 +283,21 @@ impl ReadSet {
         members.partly |= partly;
         match &members.slots[index] {
             None => ControlFlow::Break(()),
-            // Behind what lay in shared memory the end of the stream is found by a second look, and
-            // behind a bell by a third one.
+            // Behind bytes in shared memory, a second look finds the end of the stream. Behind a
+            // bell, a third look does.
             Some(member) => {
                 ControlFlow::Continue(came || !member.muted && (member.eager || member.is_rung()))
             }
         }
     }
 
-    /// I/O thread: the peer of `connection` sends nothing more. If reading has paused it goes on to
-    /// the end.
+    /// I/O thread: notes that the peer of `connection` sends no further bytes. Paused reading
+    /// continues to the end.
     pub(crate) fn take_rest(&self, connection: &Arc<Connection>) {
         connection.take_rest();
         if connection.is_paused() {
             self.resume(connection);
-            // An owner that sleeps does not listen to what was paused.
+            // A sleeping owner does not listen to paused connections.
             self.inbox.nudge();
         }
     }
@@ -308,8 +310,8 @@ impl ReadSet {
         self.baton.acquire(self);
     }
 
-    /// Gives it up: kept for the owner's quick return, or, with ZMQ_FD in use, to the I/O thread at
-    /// once.
+    /// Gives up the baton. The owner keeps it for a quick return. If ZMQ_FD is in use, it goes to
+    /// the I/O thread at once.
     #[inline]
     pub(crate) fn release(&self) {
         if self.inbox.is_exposed() {
@@ -319,8 +321,8 @@ impl ReadSet {
         }
     }
 
-    /// For an owner for which the I/O thread listens: reads what is there. False: the I/O thread
-    /// does so just now.
+    /// Reads the available bytes, for an owner for which the I/O thread listens. Returns false if
+    /// the I/O thread is reading now.
     pub(crate) fn glance(&self) -> bool {
         let glances = self.baton.glance();
         if glances {
@@ -330,21 +332,21 @@ impl ReadSet {
         glances
     }
 
-    /// Gives it to the I/O thread, which listens from now on: for an owner that waits for being
-    /// told.
+    /// Gives the baton to the I/O thread, which listens from now on. For an owner that waits for a
+    /// notification.
     pub(crate) fn hand_over(&self) {
         self.baton.release_armed(self);
     }
 
-    /// Holder: reads every connection that is ready, once each. What became readable is announced
-    /// in the inbox. Returns whether a whole message arrived or a connection was lost.
+    /// Holder: reads every ready connection once. The inbox announces readable pipes. Returns true
+    /// if a complete message arrived or a connection was lost.
     pub(crate) fn read_ready(&self) -> bool {
         self.read_each_ready(By::Any)
     }
 
-    /// The owner, as holder: the same, but the pipes that became readable are told in `arrived`,
-    /// which is cheaper than through the inbox. What else there is to tell comes that way
-    /// nevertheless. While nothing is there it is tried again, up to `times` times.
+    /// The owner, as holder: like `read_ready`, but adds the readable pipes to `arrived`, which is
+    /// cheaper than the inbox. All other news still comes through the inbox. While there are no
+    /// bytes, the read is tried again, up to `times` times.
     pub(crate) fn read_own(&self, arrived: &mut Vec<u32>, times: u32) -> bool {
         self.read_each_ready(By::Owner(arrived, times))
     }
@@ -355,7 +357,8 @@ impl ReadSet {
         if members.count == 0 {
             return false;
         }
-        // The end of a silent one is told once, and has to be taken out of the set.
+        // The set reports the end of a silent member once, and the member must then be removed from
+        // the set.
         let is_only = members.slots.len() == 1;
         if is_only && members.slots[0].as_ref().is_some_and(|member| !member.silent) {
             let own = matches!(by, By::Owner(..));
@@ -392,8 +395,8 @@ impl ReadSet {
         news
     }
 
-    /// Reads a member that is ready. One that is muted is silenced instead, so that the set does
-    /// not report it again.
+    /// Reads a ready member. A muted member is silenced instead, so that the set does not report it
+    /// again.
     fn read_unless_muted(&self, members: &mut Members, index: usize, by: By<'_>) -> bool {
         match members.slots[index].as_mut() {
             Some(member) if member.muted => {
@@ -428,12 +431,12 @@ impl ReadSet {
         }
     }
 
-    /// The member, which was read, goes on to stand in the set: its descriptor tells of what comes,
-    /// or of what is there still.
+    /// Keeps a member registered in the set after a read. Its descriptor reports new bytes and
+    /// unread bytes.
     fn listen_on(&self, members: &mut Members, index: usize, took: Took) {
         let Some(member) = members.slots[index].as_mut() else { return };
         let listens = match took {
-            // It was told of in vain: by a bell rung late, or the end.
+            // A report without bytes: a late bell, or the end.
             Took::Nothing => member.stream.listen(),
             _ => member.stream.listen_on(),
         };
@@ -443,7 +446,7 @@ impl ReadSet {
         }
     }
 
-    /// It may be read again.
+    /// Allows the member to be read again.
     fn unmute(&self, members: &mut Members, index: usize) {
         let Some(member) = members.slots[index].as_mut() else { return };
         member.muted = false;
@@ -452,13 +455,12 @@ impl ReadSet {
         }
     }
 
-    /// Holder, when `read_ready` has found nothing: whether another look may find something at
-    /// once.
+    /// Holder, when `read_ready` has found no message: true if another look may succeed at once.
     pub(crate) fn is_partly_read(&self) -> bool {
         lock(&self.members).partly
     }
 
-    /// Holder: what to sleep on until a connection can be read.
+    /// Holder: returns the object to sleep on until a connection can be read.
     pub(crate) fn sleep_on(&self) -> Sleep {
         let members = lock(&self.members);
         match (members.count, members.slots.first()) {
@@ -467,8 +469,8 @@ impl ReadSet {
                 if member.muted {
                     return Sleep::Nothing;
                 }
-                // One that stands in the set listens already: to ask it again would take away the
-                // bell that the set is to tell of.
+                // A registered member already listens. A further `listen` would take away the bell
+                // that the set must report.
                 let listens = if members.apart { member.stream.listen() } else { !member.eager };
                 if listens { Sleep::Stream(member.stream.clone()) } else { Sleep::NotNow }
             }
@@ -476,7 +478,7 @@ impl ReadSet {
         }
     }
 
-    /// Holder: the descriptor that is readable when `read_ready` would find something.
+    /// Holder: returns the descriptor that is readable when `read_ready` would succeed.
     pub(crate) fn fd_to_ask(&self) -> Option<RawFd> {
         let mut members = lock(&self.members);
         if members
@@ -484,7 +486,7 @@ impl ReadSet {
             .first()
             .is_some_and(|member| member.as_ref().is_some_and(|member| member.stream.reads_from_memory()))
         {
-            // Its descriptor alone does not tell.
+            // Its descriptor alone does not report bytes in shared memory.
             self.gather(&mut members);
             return (members.count > 0).then(|| self.raw_fd());
         }
@@ -499,14 +501,14 @@ impl ReadSet {
 
     // ---- the I/O thread's side
 
-    /// The registration has fired.
+    /// Called when the registration has fired.
     pub(crate) fn io_ready(&self) {
         if self.baton.io_event() {
             self.io_read();
         }
     }
 
-    /// I/O thread: once a tick.
+    /// I/O thread: called once a tick.
     pub(crate) fn io_tick(&self) -> Tick {
         let mut seen = self.seen.load(Relaxed);
         let tick = self.baton.io_tick(&mut seen);
@@ -517,7 +519,7 @@ impl ReadSet {
         tick
     }
 
-    /// Whether the owner keeps the baton while it is away.
+    /// True if the owner keeps the baton while it is away.
     pub(crate) fn kept(&self) -> bool {
         self.baton.kept()
     }
@@ -529,24 +531,24 @@ impl ReadSet {
         self.baton.io_leave(self);
     }
 
-    /// Whether the I/O thread reads, or is about to.
+    /// True if the I/O thread is reading, or is about to.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn io_reads(&self) -> bool {
         self.baton.io_reads()
     }
 
-    /// Whether the owner waits for that to end.
+    /// True if the owner waits for the I/O thread to stop reading.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn io_wanted(&self) -> bool {
         self.baton.io_wanted()
     }
 
-    /// The driver's name for this set, once it has one.
+    /// Returns the driver's name for this set, once there is one.
     pub(crate) fn token(&self) -> Option<Token> {
         self.registration.name().map(Token)
     }
 
-    /// The raw descriptor to sleep on when [`Sleep::Set`] was said.
+    /// Returns the raw descriptor to sleep on for [`Sleep::Set`].
     pub(crate) fn raw_fd(&self) -> RawFd {
         self.reactor.as_fd().as_raw_fd()
     }

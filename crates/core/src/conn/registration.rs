@@ -1,9 +1,9 @@
 //! The name by which the I/O thread's reactor knows a read set.
 //!
-//! The I/O thread gives it, some time after the set was made; the owner may hand the reading over
-//! before. To make the registration live under a wrong name would send its events elsewhere, so
-//! without a name nothing is done: the I/O thread makes it live when it gives the name. One of the
-//! two sees the other:
+//! The I/O thread gives the name some time after the set was made. The owner may hand the reading
+//! over before. A registration under a wrong name would send its events elsewhere. So the owner
+//! does not arm a registration without a name; the I/O thread makes it live when it gives the name.
+//! One of the two sees the other:
 //!
 //! ```text
 //! owner:       baton = ARMED;  [fence]  name?       -> make it live
@@ -13,7 +13,7 @@
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::{AtomicU64, fence};
 
-/// No token of the reactor's.
+/// Not a valid token of the reactor.
 const UNNAMED: u64 = u64::MAX;
 
 /// The name, once there is one.
@@ -22,18 +22,20 @@ const UNNAMED: u64 = u64::MAX;
 pub(crate) struct Registration(AtomicU64);
 
 impl Registration {
-    /// Without a name.
+    /// Returns a registration without a name.
     pub(crate) fn unnamed() -> Self {
         Registration(AtomicU64::new(UNNAMED))
     }
 
-    /// I/O thread: the set is registered. It is made live after this.
+    /// I/O thread: sets the name after the set is registered. The registration is made live after
+    /// this.
     pub(crate) fn set_name(&self, token: u64) {
         self.0.store(token, Relaxed);
         fence(SeqCst);
     }
 
-    /// The name. `None`: the I/O thread, which is yet to give it, sees where the baton is.
+    /// Returns the name. `None` if the I/O thread has not set it yet. The I/O thread will then see
+    /// the state of the baton.
     #[inline]
     pub(crate) fn name(&self) -> Option<u64> {
         let mut token = self.0.load(Relaxed);

@@ -1,20 +1,19 @@
-//! Waiting a moment for the kernel to take more: what a blocking sender does when it is ahead of
-//! its peer.
+//! A short wait until the kernel takes more bytes, for a blocking sender that is ahead of its peer.
 
 use std::time::Duration;
 use tautline_io::fd::AsRawFd;
 use tautline_io::net::Stream;
 use tautline_io::poll::{self, PollFd};
 
-/// Waits a moment for the kernel to take more, and says whether it does. Not while the peer sends
-/// as well: it may wait for us to read as we wait for it, and neither would.
+/// Waits for a short time until the kernel takes more bytes. Returns true if it does. Stops waiting
+/// when the peer sends as well: both sides could wait for each other to read.
 pub(crate) fn wait_for_room(stream: &Stream, patience: Duration) -> bool {
     let mut fds = [room_fd(stream), PollFd::new(stream.as_fd().as_raw_fd(), PollFd::IN)];
     matches!(poll::poll(&mut fds, Some(patience)), Ok(1..))
         && (fds[0].revents != 0 || fds[1].revents & !PollFd::IN != 0)
 }
 
-/// What to poll for room to write.
+/// Returns the descriptor and event to poll for room to write.
 pub(crate) fn room_fd(stream: &Stream) -> PollFd {
     let (fd, readable) = stream.room();
     PollFd::new(fd.as_raw_fd(), if readable { PollFd::IN } else { PollFd::OUT })
@@ -44,6 +43,6 @@ mod tests {
         assert!(wait_for_room(&near, Duration::from_secs(60)));
         fill(&near);
         far.write(&[1]).unwrap();
-        assert!(!wait_for_room(&near, Duration::from_secs(60)), "the peer sends, too");
+        assert!(!wait_for_room(&near, Duration::from_secs(60)), "the peer sends as well");
     }
 }

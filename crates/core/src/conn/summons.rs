@@ -1,11 +1,11 @@
-//! Waking the inproc receivers of one publisher: all together, and not with every message.
+//! Wakes the inproc receivers of one publisher: all together, and not with every message.
 //!
-//! To wake a sleeping thread costs time here, and a change of threads there. If every message woke
-//! every receiver that has just gone to sleep, several receivers would get a few messages at a time
-//! and the processors would do little else. So the publisher rings them by a rule of its own
-//! (`pattern::fan_out`): at once for the first message of a lull, seldom in a stream. What it
-//! leaves unrung is a chore of the I/O thread, which comes by when a timer says so, like what the
-//! flush rule leaves queued.
+//! To wake a sleeping thread costs time here and a thread switch there. If every message woke every
+//! receiver that has just gone to sleep, several receivers would get a few messages at a time, and
+//! the processors would mostly switch threads. So the publisher rings the receivers by its own rule
+//! (`pattern::fan_out`): at once for the first message after a lull, rarely in a stream. The
+//! remaining wake-ups are a chore of the I/O thread, which visits when a timer expires, as it does
+//! for bytes that the flush rule leaves queued.
 
 use super::IoSide;
 use super::chore::{self, Chore, Hint, Mark, Visit};
@@ -16,7 +16,7 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::timing::{WAKE, watch::LATER};
 use std::time::Duration;
 
-/// The timer, and the same while the owner is at work.
+/// Delay of the timer: `FIRST` at first, `BUSY` while the owner is at work.
 const FIRST: Duration = Duration::from_nanos(WAKE);
 const BUSY: Duration = Duration::from_nanos(LATER);
 
@@ -25,10 +25,10 @@ pub(crate) struct Summons {
     bells: Mutex<Vec<Doorbell>>,
     mark: Mark,
     hint: Hint,
-    /// How often the owner has rung.
+    /// Number of times that the owner has rung.
     // Relaxed: number: the timer runs once more, or once less.
     rounds: AtomicU32,
-    /// The same when the I/O thread last came by.
+    /// Value of `rounds` at the I/O thread's last visit.
     // Relaxed: number, as `rounds`.
     seen: AtomicU32,
     io: Arc<dyn IoSide>,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Summons {
 }
 
 impl Summons {
-    /// Without receivers yet.
+    /// Returns a set without receivers.
     pub(crate) fn new(io: Arc<dyn IoSide>) -> Arc<Self> {
         Arc::new(Summons {
             bells: Mutex::default(),
@@ -53,14 +53,14 @@ impl Summons {
         })
     }
 
-    /// Owner: one more receiver. Those that are gone are forgotten.
+    /// Owner: adds a receiver and removes closed ones.
     pub(crate) fn add(&self, bell: Doorbell) {
         let mut bells = lock(&self.bells);
         bells.retain(|bell| !bell.is_gone());
         bells.push(bell);
     }
 
-    /// Owner: wakes all that sleep.
+    /// Owner: wakes all sleeping receivers.
     pub(crate) fn ring(&self) {
         self.rounds.fetch_add(1, Relaxed);
         self.ring_all();
@@ -70,7 +70,7 @@ impl Summons {
         lock(&self.bells).iter().for_each(Doorbell::ring);
     }
 
-    /// Owner: has published and not rung. One load if the timer runs already.
+    /// Owner: called after publishing without ringing. One load if the timer already runs.
     pub(crate) fn ring_later(self: &Arc<Self>) {
         if self.mark.is_to_be_handed_over() {
             self.seen.store(self.rounds.load(Relaxed), Relaxed);
@@ -78,7 +78,7 @@ impl Summons {
         }
     }
 
-    /// Owner: whether the timer has stopped since this was last asked. One load; clears the hint.
+    /// Owner: returns true if the timer has stopped since the last call. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
         self.hint.take()
@@ -96,7 +96,7 @@ impl Chore for Summons {
 }
 
 impl Visit for Summons {
-    /// Wakes all that sleep, unless the owner has done so since the last time.
+    /// Wakes all sleeping receivers, unless the owner has done so since the last visit.
     fn visit(&self) -> Option<Duration> {
         let rounds = self.rounds.load(Relaxed);
         if self.seen.swap(rounds, Relaxed) != rounds {

@@ -1,5 +1,5 @@
-//! A connection without a driver, for tests: its requests to the I/O thread are counted, and the
-//! peer's end of its stream is in the hands of the test.
+//! A connection without a driver, for tests. Its requests to the I/O thread are counted, and the
+//! test holds the peer's end of its stream.
 
 use super::chore::Visit;
 use super::link::SharedStage;
@@ -15,16 +15,16 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 use tautline_proto::SocketType;
 
-/// Counts what the connection asks for.
+/// Counts the requests of the connection.
 #[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) residual: AtomicU32,
     pub(crate) write: AtomicU32,
     pub(crate) unwritable: AtomicU32,
     pub(crate) lost: AtomicU32,
-    /// There is no memory to wait for room.
+    /// True if there is no memory to wait for room.
     pub(crate) refuses: AtomicBool,
-    /// The program is told of each peer.
+    /// True if the program is notified of each peer.
     pub(crate) announces: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ impl IoSide for Asked {
     fn granted_ttl(self: Arc<Self>, _: Arc<Connection>, _: u32) {}
 }
 
-/// A connection with a session, the writer of its queue and the peer's end of its stream.
+/// Returns a connection with a session, the writer of its queue and the peer's end of its stream.
 pub(crate) fn open(
     asked: &Arc<Asked>,
     set: impl FnOnce(&mut Options),
@@ -74,7 +74,7 @@ pub(crate) fn open(
     open_with(asked, None, set)
 }
 
-/// The same with a stage.
+/// Like `open`, with a stage.
 pub(crate) fn open_with(
     asked: &Arc<Asked>,
     stage: Option<SharedStage>,
@@ -85,7 +85,7 @@ pub(crate) fn open_with(
     (connection, writer, peer)
 }
 
-/// The same with all that the owner gets.
+/// Like `open_with`, but returns everything that the owner gets.
 pub(crate) fn open_pipe(
     asked: &Arc<Asked>,
     stage: Option<SharedStage>,
@@ -96,7 +96,7 @@ pub(crate) fn open_pipe(
     (pipe, peer)
 }
 
-/// All that the owner gets of a connection that has no session yet.
+/// Returns everything that the owner gets of a connection without a session.
 pub(crate) fn unopened_pipe(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) -> NewPipe {
     let kind = Kind {
         socket_type: SocketType::Pair,
@@ -112,7 +112,7 @@ pub(crate) fn unopened_pipe(asked: &Arc<Asked>, set: impl FnOnce(&mut Options)) 
     Connection::new(kind, Arc::new(options), inbox, asked.clone()).1
 }
 
-/// Its first session begins; the peer's end of the stream.
+/// Begins the connection's first session. Returns the peer's end of the stream.
 pub(crate) fn begin_session(connection: &Arc<Connection>, stage: Option<SharedStage>) -> Stream {
     let (stream, peer) = Stream::pair().unwrap();
     let (stream, registration) = (Arc::new(stream), Token(0));

@@ -1,8 +1,9 @@
-//! Tasks that an I/O thread has to wake.
+//! Tasks that an I/O thread must wake.
 //!
-//! What a task's waker does is up to its executor: it may drop the task, and the sockets that live
-//! in it, or run it at once, or panic. An I/O thread has news in the middle of reading, with a
-//! baton and locks in its hands, so it wakes when it has none. Others wake at once.
+//! The executor decides what a task's waker does: it may drop the task and the sockets that live in
+//! it, run the task at once, or panic. An I/O thread gets news while it reads, when it holds a
+//! baton and locks. So it wakes tasks later, when it holds no locks. Other threads wake tasks at
+//! once.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -10,18 +11,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 thread_local! {
-    /// Whether the thread puts off.
+    /// True if the thread delays the wake-ups.
     static PUTS_OFF: Cell<bool> = const { Cell::new(false) };
     // Without a destructor, see `tautline_io::thread::at_end`; freed by `end`.
     static TASKS: Cell<ManuallyDrop<Vec<Waker>>> = const { Cell::new(ManuallyDrop::new(Vec::new())) };
 }
 
-/// From now on the calling thread, an I/O thread, wakes by [`run`].
+/// Makes the calling I/O thread wake tasks in [`run`] from now on.
 pub(crate) fn begin() {
     PUTS_OFF.set(true);
 }
 
-/// The I/O thread ends.
+/// Called when the I/O thread exits.
 pub(crate) fn end() {
     run();
     PUTS_OFF.set(false);
@@ -39,18 +40,18 @@ pub(super) fn wake(task: Waker) {
     TASKS.set(tasks);
 }
 
-/// I/O thread, without locks: wakes the tasks for which something has come.
+/// I/O thread, without locks: wakes the tasks that have news.
 pub(crate) fn run() {
     loop {
         let mut tasks = TASKS.take();
         let Some(task) = tasks.pop() else {
-            // Back comes the memory, too.
+            // Put the vector back to keep its memory.
             TASKS.set(tasks);
             return;
         };
-        // It may put off others.
+        // The wake-up may add other tasks.
         TASKS.set(tasks);
-        // A waker that panics harms no other task.
+        // A waker that panics does not affect other tasks.
         let _ = catch_unwind(AssertUnwindSafe(|| task.wake()));
     }
 }

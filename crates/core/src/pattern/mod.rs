@@ -1,8 +1,8 @@
 //! The messaging patterns: what a socket type does with its pipes (RFCs 28 to 31).
 //!
 //! One file per kind of socket, registered by one row of [`REGISTRY`]. What else depends on the
-//! type is listed in docs/architecture.md, "How to add". The contract between a pattern and its
-//! socket stands at the trait, [`Pattern`].
+//! type is listed in docs/develop/architecture.md, "How to add". The contract between a pattern
+//! and its socket stands at the trait, [`Pattern`].
 
 use crate::error::Error;
 use crate::pipe::{Keeper, Part, PipeId, Pipes, Received, Route, Target};

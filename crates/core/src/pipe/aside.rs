@@ -1,38 +1,38 @@
-//! What goes through a pipe beside its queues: most pipes have nothing of it.
+//! State of a pipe beside its queues. Most pipes do not need it.
 
 use super::{Incoming, Peer, Received, Store, Target};
 use crate::message::Message;
 use std::collections::VecDeque;
 
-/// Messages and bytes that no queue has counted.
+/// Messages and bytes that the queues do not count.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uncounted {
     pub(super) messages: u64,
     pub(super) bytes: u64,
-    /// Messages that there was no memory for.
+    /// Messages dropped because there was no memory for them.
     pub(super) dropped: u64,
 }
 
 impl Uncounted {
-    /// Some more.
+    /// Adds messages and bytes.
     pub(super) fn add(&mut self, (messages, bytes): (u64, u64)) {
         self.messages = self.messages.wrapping_add(messages);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
 }
 
-/// What is received from a pipe beside its queue.
+/// Messages received from a pipe beside its queue.
 #[derive(Default)]
 pub(super) struct Aside {
     pub(super) uncounted: Uncounted,
-    /// Messages about the peer (ZMQ_DISCONNECT_MSG, ZMQ_HICCUP_MSG), which are received when
-    /// nothing from it is there.
+    /// Messages about the peer (ZMQ_DISCONNECT_MSG, ZMQ_HICCUP_MSG), which are received after all
+    /// messages from it.
     notes: VecDeque<Message>,
 }
 
 impl Incoming {
-    /// Tells the receiver something about the peer, with a message that comes behind all that is
-    /// there from it. False: there is no memory for it.
+    /// Adds a message about the peer, which is received after all messages that the peer has sent.
+    /// Returns false if there is no memory for it.
     pub(super) fn note(&mut self, body: &[u8]) -> bool {
         let Some(mut message) = Message::try_from_slice(body) else { return false };
         message.set_metadata(self.described.clone());
@@ -40,12 +40,13 @@ impl Incoming {
         true
     }
 
-    /// Whether such a message is there.
+    /// True if there are messages about the peer.
     pub(super) fn has_notes(&self) -> bool {
         self.aside.as_ref().is_some_and(|aside| !aside.notes.is_empty())
     }
 
-    /// Receives what lies in no queue: the newest message (ZMQ_CONFLATE), or one about the peer.
+    /// Receives a message that is not in a queue: the newest message (ZMQ_CONFLATE), or a message
+    /// about the peer.
     #[cold]
     pub(super) fn recv_aside(&mut self, peer: &Peer, target: &mut Target<'_>) -> Option<Received> {
         let newest = match &self.store {

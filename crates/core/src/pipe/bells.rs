@@ -1,5 +1,5 @@
-//! When a publisher wakes its inproc receivers (`conn::Summons` is how): the flush rule, applied to
-//! wake-ups.
+//! Decides when a publisher wakes its inproc receivers: the flush rule, applied to wake-ups.
+//! `conn::Summons` does the waking.
 
 use super::Pipe;
 use crate::conn::{IoSide, Summons};
@@ -7,7 +7,7 @@ use crate::sync::Arc;
 use crate::timing::flush::{Decision, FlushRule};
 use tautline_io::clock;
 
-/// The rule and those it is for.
+/// The rule and the receivers that it applies to.
 #[derive(Debug)]
 pub(crate) struct Bells {
     summons: Arc<Summons>,
@@ -15,19 +15,19 @@ pub(crate) struct Bells {
 }
 
 impl Bells {
-    /// Without receivers.
+    /// Returns a set without receivers.
     pub(crate) fn new(io: Arc<dyn IoSide>) -> Self {
         Bells { summons: Summons::new(io), rule: FlushRule::default() }
     }
 
-    /// One more receiver, if its peer is inproc. What is sent there does not wake it any more.
+    /// Adds a receiver if its peer is inproc. From now on, sending to it does not wake it.
     pub(crate) fn add(&mut self, pipe: &mut Pipe) {
         if let Some(bell) = pipe.outgoing.keep_quiet(&pipe.link) {
             self.summons.add(bell);
         }
     }
 
-    /// A message, or a part of one, was sent to some of them.
+    /// Notes that a message, or a part of one, was sent to some receivers.
     #[inline]
     pub(crate) fn sent(&mut self) {
         if self.rule.count() || self.summons.take_hint() {

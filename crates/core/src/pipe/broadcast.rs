@@ -1,17 +1,19 @@
-//! `Broadcast`: messages that go to a number of peers alike, each stored once.
+//! `Broadcast`: messages that go to several peers, each stored once.
 //!
-//! Its members are pipes over connections. Those that keep up *follow*: their connections read one
-//! log (`queue::Log`), and sending to all of them is one append. The *others* have messages waiting
-//! in their own queue and get them there, one by one, until their queue is empty and they follow
-//! again. A follower becomes one of the others, with what it has not sent, when the kernel does not
-//! take it and the high-water mark is near, or when it holds up the log's window. So the log's
-//! memory is bounded, and no member waits for the slowest.
+//! The members are pipes over connections. Members that keep up *follow*: their connections read
+//! one log (`queue::Log`), and sending to all of them is one append. The *others* have messages in
+//! their own queues and get further messages there, one by one, until their queue is empty and they
+//! follow again.
 //!
-//! To a few followers the owner writes itself, by the flush rule; to many the I/O thread does
-//! (`conn::Herd`). At the high-water mark, and when the window is full, the owner helps in any
-//! case, so it is as fast as the connections take it.
+//! A follower becomes one of the others, with its unsent messages, in two cases: the kernel does
+//! not take the messages and the high-water mark is near, or the follower blocks the log's window.
+//! So the log's memory is bounded, and no member waits for the slowest.
 //!
-//! Messages with a large part do not go through the log but by reference through the queues
+//! The owner itself writes to a few followers, by the flush rule. The I/O thread writes to many
+//! (`conn::Herd`). At the high-water mark and when the window is full, the owner always helps, so
+//! it is as fast as the connections are.
+//!
+//! Messages with a large part bypass the log: they go through the queues by reference
 //! ([`Broadcast::part_ways`]).
 
 use super::{Pipe, PipeId, Pipes};
@@ -24,24 +26,24 @@ use crate::timing::flush::{Decision, FULL_BYTES, FlushRule, Rest};
 use tautline_io::clock;
 use tautline_proto::frame;
 
-/// Messages of this size and more, headers included, do not go through the log.
+/// Messages of at least this size, including headers, bypass the log.
 pub(crate) const LARGE: usize = 8 * 1024;
 const _: () = assert!(LARGE + frame::MAX_HEADER <= LONGEST_IN_LOG);
-/// To at most this many followers the owner writes itself. What the kernel holds for as many is
-/// more than the caches hold.
+/// Up to this many followers, the owner itself writes to them. For more followers, the kernel's
+/// buffers exceed the caches.
 const CROWD: usize = 8;
 
 struct Follower {
     pipe: PipeId,
     connection: Arc<Connection>,
     progress: Arc<Progress>,
-    /// Its high-water mark; `u64::MAX` for none.
+    /// High-water mark of the follower; `u64::MAX` for unlimited.
     limit: u64,
 }
 
 impl Follower {
-    /// A follower that is this many messages behind is near its mark: worth writing to, or parting
-    /// with.
+    /// Returns the number of messages from which a follower is near its mark. The owner then writes
+    /// to the follower, or detaches it.
     fn tight_at(&self) -> u64 {
         (self.limit - self.limit.div_ceil(4)).saturating_add(1)
     }
@@ -58,15 +60,15 @@ pub(crate) struct Broadcast {
     others: Vec<PipeId>,
     herd: Option<Arc<Herd>>,
     rule: FlushRule,
-    /// That the I/O thread has written what was left in the log.
+    /// Set after the I/O thread has written the messages left in the log.
     hint: Arc<Hint>,
-    /// The log's bytes at the last flush.
+    /// The log's byte count at the last flush.
     flushed_to: u64,
-    /// The log's count of messages at which a follower may be near its mark.
+    /// The log's message count at which a follower may be near its mark.
     check_at: u64,
-    /// ZMQ_SNDHWM when the limits were taken.
+    /// ZMQ_SNDHWM when the limits were read.
     send_hwm: u32,
-    /// Messages until the others are looked at.
+    /// Messages until the next look at the others.
     look_in: u32,
     /// Small messages still to come before the log is used again.
     small_in: u32,
@@ -82,7 +84,7 @@ impl std::fmt::Debug for Broadcast {
 }
 
 impl Broadcast {
-    /// Without members.
+    /// Returns a broadcast without members.
     pub(crate) fn new() -> Self {
         Broadcast {
             log: Log::new(),
@@ -99,7 +101,7 @@ impl Broadcast {
         }
     }
 
-    /// Whether a pipe may be a member: it is a connection with a queue, and could follow a log.
+    /// True if a pipe may be a member: it is a connection with a queue, and could follow a log.
     pub(crate) fn takes(pipe: &mut Pipe) -> bool {
         pipe.outgoing.may_follow(&pipe.link)
     }
@@ -110,7 +112,7 @@ impl Broadcast {
         self.look_in = 0;
     }
 
-    /// A member leaves, with what it has not sent in its own queue.
+    /// Removes a member. Its unsent messages go to its own queue.
     pub(crate) fn leave(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         if let Some(index) = self.followers.iter().position(|follower| follower.pipe == pipe) {
             self.part_with(pipes, index);
@@ -118,29 +120,29 @@ impl Broadcast {
         self.others.retain(|&other| other != pipe);
     }
 
-    /// Members that get messages by their own queue.
+    /// Returns the members that get messages through their own queue.
     pub(crate) fn others(&self) -> &[PipeId] {
         &self.others
     }
 
-    /// Whether this member follows.
+    /// True if this member follows.
     pub(crate) fn is_follower(&self, pipe: PipeId) -> bool {
         self.followers.iter().any(|follower| follower.pipe == pipe)
     }
 
-    /// Whether it has no member.
+    /// True if the broadcast has no members.
     pub(crate) fn is_empty(&self) -> bool {
         self.followers.is_empty() && self.others.is_empty()
     }
 
-    /// Whether the log is in use.
+    /// True if the log is in use.
     pub(crate) fn has_followers(&self) -> bool {
         !self.followers.is_empty()
     }
 
-    /// Before each message: lets the members follow that can, and parts with those that have no
-    /// room. Only if messages may not be dropped (`lossless`) the answer may be false: a follower
-    /// has no room, or is refused a burst (see `Else::Refuse`).
+    /// Prepares for a message: makes members follow that can, and detaches followers without room.
+    /// Returns false only if messages must not be dropped (`lossless`): a follower has no room, or
+    /// is refused a burst (see `Else::Refuse`).
     #[inline]
     pub(crate) fn prepare(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
         if !self.others.is_empty() {
@@ -154,8 +156,8 @@ impl Broadcast {
             || self.check(pipes, lossless, patient)
     }
 
-    /// Sends a message of one part to the followers. It is smaller than `LARGE`. Those that must be
-    /// parted with for it do not get it: they are the last of the others then.
+    /// Sends a message of one part, smaller than `LARGE`, to the followers. Followers that must be
+    /// detached for it do not get it, and are then the last of the others.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, body: &[u8]) {
         if !self.log.fits(body.len() + frame::MAX_HEADER) {
@@ -165,8 +167,8 @@ impl Broadcast {
         self.published(body.len());
     }
 
-    /// As `prepare` and `send`, if neither has anything to decide; False: the followers have not
-    /// got the message.
+    /// Does `prepare` and `send` in one step, if both have no decisions to make. Returns false if
+    /// the followers have not got the message.
     #[inline(always)]
     pub(super) fn send_at_once(&mut self, body: &[u8], send_hwm: u32) -> bool {
         let sure = body.len() < LARGE
@@ -182,24 +184,24 @@ impl Broadcast {
         sure
     }
 
-    /// Makes room for a message of `len` bytes, headers included. `each` is told of those that must
-    /// be parted with for it.
+    /// Makes room for a message of `len` bytes, including headers. Calls `each` for each follower
+    /// that must be detached for it.
     pub(crate) fn make_room(&mut self, pipes: &mut Pipes, len: usize, each: impl FnMut(&mut Pipes, PipeId)) {
         if self.has_followers() && !self.log.fits(len) {
             self.turn(pipes, each);
         }
     }
 
-    /// Sends a message of several parts, encoded and smaller than `LARGE`, to the followers.
-    /// `make_room` has made room for it.
+    /// Sends an encoded message of several parts, smaller than `LARGE`, to the followers. The
+    /// caller has called `make_room` for it.
     pub(crate) fn send_encoded(&mut self, parts: &[u8]) {
         self.log.append_encoded(parts);
         self.published(parts.len());
     }
 
-    /// A large message is to be sent: no member follows for now. `each` is told of those that did.
+    /// Detaches all followers, because a large message follows. Calls `each` for each of them.
     pub(crate) fn part_ways(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
-        // The next small messages, as many as this, go through the queues, too.
+        // Then `SELDOM` small messages also go through the queues.
         self.small_in = SELDOM;
         while let Some(last) = self.followers.len().checked_sub(1) {
             let pipe = self.followers[last].pipe;
@@ -208,7 +210,7 @@ impl Broadcast {
         }
     }
 
-    /// Makes one of the others of a follower.
+    /// Makes a follower one of the others.
     fn part_with(&mut self, pipes: &mut Pipes, index: usize) {
         let follower = self.followers.swap_remove(index);
         if let Some(herd) = &self.herd {
@@ -230,7 +232,7 @@ impl Broadcast {
         }
     }
 
-    /// Of the others, lets those follow whose queue is empty.
+    /// Makes the others with an empty queue follow.
     fn let_follow(&mut self, pipes: &mut Pipes) {
         let Broadcast { log, followers, others, herd, hint, .. } = self;
         let before = followers.len();
@@ -245,14 +247,14 @@ impl Broadcast {
             false
         });
         if followers.len() > before {
-            // The new ones are not looked after yet. (If they are too many now for the owner, this
-            // is remembered until they are not.)
+            // No thread watches the new followers yet. (If there are now too many for the owner,
+            // the rule remembers this until there are fewer.)
             self.rule.ask_after(1);
             self.take_limits(pipes);
         }
     }
 
-    /// Learns the followers' high-water marks.
+    /// Reads the followers' high-water marks.
     #[cold]
     fn take_limits(&mut self, pipes: &mut Pipes) {
         self.send_hwm = pipes.options.send_hwm;
@@ -263,27 +265,28 @@ impl Broadcast {
         self.check_at = self.log.messages();
     }
 
-    /// Some followers may be near their mark: writes to them, and parts with those that still have
-    /// no room. If messages may not be dropped they stay, and there is no room at the mark.
+    /// Called when some followers may be near their mark: writes to them, and detaches those that
+    /// still have no room. If messages must not be dropped, followers stay, and there is no room at
+    /// the mark.
     #[cold]
     fn check(&mut self, pipes: &mut Pipes, lossless: bool, patient: bool) -> bool {
         if self.rule.has_some() && self.followers.iter().any(Follower::is_tight) {
-            // To all of them, since it would be their turn next.
+            // To all of them, because it would be their turn next.
             self.flush(clock::ticks());
         }
         let mut all_have_room = true;
         let mut least = u64::from(u32::MAX);
         // The less the log runs ahead of a crowd, the more of it is still in the caches when it is
-        // read. But where messages may be dropped, the kernel should hold what would be.
+        // read. But if messages may be dropped, the kernel should hold those that would be dropped.
         let little = lossless && self.followers.len() >= CROWD;
-        // From the end, since the I/O thread begins at the beginning.
+        // From the end, because the I/O thread starts at the beginning.
         for index in (0..self.followers.len()).rev() {
             let follower = &self.followers[index];
             let mut behind = follower.progress.behind();
             if behind >= follower.tight_at() {
                 follower.connection.keep_little_unsent(little);
                 if lossless {
-                    // An owner that waits as a task, or on ZMQ_FD, is told.
+                    // Notifies an owner that waits as a task or on ZMQ_FD.
                     follower.connection.want_room();
                 }
                 follower.connection.flush_after_others();
@@ -301,13 +304,13 @@ impl Broadcast {
             least = least.min(far.saturating_sub(behind));
         }
         self.check_at = self.log.messages().wrapping_add(least);
-        // The time that this took, or that was waited for room, is no pause of the sender's.
+        // The time of this check, or of a wait for room, is not a pause of the sender.
         self.rule.resume(clock::ticks());
         all_have_room
     }
 
-    /// A fresh chunk for the log. A follower that still reads the oldest one is written to, and if
-    /// that is no help, parted with: `each` is told.
+    /// Gets a new chunk for the log. Writes to followers that still read the oldest chunk. If that
+    /// does not help, detaches them and calls `each` for each of them.
     #[cold]
     fn turn(&mut self, pipes: &mut Pipes, mut each: impl FnMut(&mut Pipes, PipeId)) {
         while !self.log.turn() {
@@ -325,7 +328,7 @@ impl Broadcast {
                 }
             }
             if !any {
-                // A reader that has just been dropped, by a thread that is about to let go.
+                // Another thread has just dropped a reader and is about to release its chunk.
                 std::thread::yield_now();
             }
         }
@@ -360,10 +363,10 @@ impl Broadcast {
         }
     }
 
-    /// The owner writes to all followers.
+    /// Writes to all followers, on the owner's thread.
     fn flush(&mut self, start: u64) {
         let mut drained = false;
-        // Until the last of them has had its turn, no other thread need look after them.
+        // Until the last follower has been written to, no other thread need watch them.
         let end = start + self.rule.last_took();
         self.followers.iter().for_each(|follower| follower.connection.note_work(end));
         for Follower { connection, .. } in &self.followers {

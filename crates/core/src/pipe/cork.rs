@@ -1,8 +1,8 @@
-//! Holding back: what a socket sends while it is corked is written when the cork is gone, or when
-//! there is much of it.
+//! Corking: messages that a corked socket sends are written when the cork is removed, or when there
+//! are many.
 //!
-//! The mark belongs to the thread, so a message that is sent without a cork pays nothing for it: it
-//! is looked at only where the flush rule is asked anyway.
+//! The mark belongs to the thread. So a message that is sent without a cork pays no cost: the mark
+//! is checked only where the flush rule is asked anyway.
 
 use super::errands::Left;
 use crate::sync::Arc;
@@ -10,16 +10,16 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 thread_local! {
-    /// Where the corked socket notes what it has left; 0 without one.
+    /// Address of the corked socket's `Left`, which records its unflushed pipes. 0 without a cork.
     static CORKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While it exists, its thread does not write what one socket sends.
+/// While it exists, its thread does not write the messages of one socket.
 #[derive(Debug)]
 pub struct Cork {
-    /// The one before it.
+    /// Value of the cork before this one.
     former: usize,
-    /// Belongs to its thread.
+    /// Binds the cork to its thread.
     here: PhantomData<*const ()>,
 }
 
@@ -35,7 +35,7 @@ impl Drop for Cork {
     }
 }
 
-/// Whether the socket of this pipe is corked.
+/// True if the socket of this pipe is corked.
 pub(super) fn holds(left: Option<&Arc<Left>>) -> bool {
     let corked = CORKED.get();
     corked != 0 && left.is_some_and(|left| Arc::as_ptr(left).addr() == corked)

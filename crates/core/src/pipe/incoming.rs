@@ -1,4 +1,4 @@
-//! The incoming half of a pipe: what is queued there, part by part.
+//! The incoming half of a pipe: it returns the queued messages part by part.
 
 use super::aside::Aside;
 use super::{Link, Received, Store, Target};
@@ -10,31 +10,31 @@ use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::fence;
 use tautline_proto::frame;
 
-/// What only receiving needs.
+/// State of receiving only.
 pub(super) struct Incoming {
     pub(super) store: Store<FrameReader>,
-    /// What received messages are told of the peer, if there is anything.
+    /// Properties of the peer that received messages carry, if there are any.
     pub(super) described: Option<Arc<Metadata>>,
-    /// What most pipes have nothing of.
+    /// State that most pipes do not need.
     pub(super) aside: Option<Box<Aside>>,
-    /// One of many: the queue holds no memory while it is empty.
+    /// True for one pipe of many: the queue holds no memory while it is empty.
     lean: bool,
 }
 
 impl Incoming {
-    /// The half of a pipe over this queue, or slot (ZMQ_CONFLATE).
+    /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
     pub(super) fn new(store: Result<FrameReader, Arc<Slot>>) -> Self {
         Incoming { store: store.into(), described: None, aside: None, lean: false }
     }
 
-    /// Whether a whole message can be received, after a look at the queue.
+    /// True if a whole message can be received, after a look at the queue.
     #[inline(always)]
     pub(super) fn can_recv_now(&mut self, link: &Link) -> bool {
         match &mut self.store {
             Store::Queue(reader) => {
                 reader.ready() || {
                     self.found_empty(link);
-                    // What was held back at the high-water mark is there at once.
+                    // Messages that were held back at the high-water mark are available at once.
                     match &mut self.store {
                         Store::Queue(reader) => reader.ready() || self.has_notes(),
                         Store::Slot(_) => false,
@@ -45,18 +45,19 @@ impl Incoming {
         }
     }
 
-    /// Whether more of what was seen last is there; `false` says nothing.
+    /// True if the last look saw more than was received. If it returns false, there may still be
+    /// more.
     #[inline(always)]
     pub(super) fn has_more(&self) -> bool {
         matches!(&self.store, Store::Queue(reader) if reader.has_more())
     }
 
-    /// Whether nothing is there but what was received already, as far as was seen.
+    /// True if everything that was seen is received.
     pub(super) fn is_read(&self) -> bool {
         matches!(&self.store, Store::Queue(reader) if !reader.has_more())
     }
 
-    /// As `Pipe::sees_more`.
+    /// See `Pipe::sees_more`.
     #[inline]
     pub(super) fn sees_more(&self) -> bool {
         match &self.store {
@@ -65,7 +66,7 @@ impl Incoming {
         }
     }
 
-    /// As `Pipe::is_silent`.
+    /// See `Pipe::is_silent`.
     #[inline]
     pub(super) fn is_silent(&self, link: &Link) -> bool {
         match (&self.store, link) {
@@ -76,7 +77,7 @@ impl Incoming {
         }
     }
 
-    /// A number that changes with each message that comes.
+    /// Returns a number that changes with each message that comes.
     pub(super) fn arrived(&self) -> u64 {
         match &self.store {
             Store::Queue(reader) => reader.arrived(),
@@ -84,14 +85,14 @@ impl Incoming {
         }
     }
 
-    /// As `Pipe::recv_last`, into the caller's buffer; its length.
+    /// Like `Pipe::recv_last`, into the caller's buffer. Returns the length.
     #[inline(always)]
     pub(super) fn recv_last_into(&mut self, buffer: &mut [u8]) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
         reader.read_last_into(buffer)
     }
 
-    /// The same as a message.
+    /// Like `recv_last_into`, into a message.
     #[inline(always)]
     pub(super) fn recv_last_message(&mut self, message: &mut Message) -> Option<usize> {
         let Store::Queue(reader) = &mut self.store else { return None };
@@ -100,8 +101,9 @@ impl Incoming {
         Some(len)
     }
 
-    /// Receives the next part of the queue, passing over commands; `None` if no whole message is
-    /// there. Without memory for it, it stays the next one; into a buffer there always is.
+    /// Receives the next part of the queue and skips commands. Returns `None` if there is no whole
+    /// message. If there is no memory for the part, it stays the next one. A buffer target never
+    /// needs memory.
     #[inline]
     pub(super) fn recv(&mut self, target: &mut Target<'_>) -> Result<Option<Received>, NoMemory> {
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
@@ -123,7 +125,7 @@ impl Incoming {
         }
     }
 
-    /// As `Pipe::recv_any`.
+    /// See `Pipe::recv_any`.
     pub(super) fn recv_any(&mut self, link: &Link, message: &mut Message) -> Result<Option<Head>, NoMemory> {
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
         let Some(head) = reader.read_message(message)? else {
@@ -136,7 +138,7 @@ impl Incoming {
         Ok(Some(head))
     }
 
-    /// As `Pipe::head`.
+    /// See `Pipe::head`.
     pub(super) fn head(&mut self) -> Option<Head> {
         let Store::Queue(reader) = &mut self.store else { return None };
         loop {
@@ -148,14 +150,14 @@ impl Incoming {
         }
     }
 
-    /// As `Pipe::peek`.
+    /// See `Pipe::peek`.
     pub(super) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
         self.head();
         let Store::Queue(reader) = &mut self.store else { return Ok(None) };
         reader.peek()
     }
 
-    /// As `Pipe::skip_delimiter`.
+    /// See `Pipe::skip_delimiter`.
     #[inline]
     pub(super) fn skip_delimiter(&mut self) -> bool {
         match &mut self.store {
@@ -164,7 +166,8 @@ impl Incoming {
         }
     }
 
-    /// Drops the parts of the queue up to the last one of a message; false if that is not there.
+    /// Drops the parts of the queue up to the last one of a message. Returns false if that part is
+    /// not there.
     pub(super) fn skip_message(&mut self) -> bool {
         while let Store::Queue(reader) = &mut self.store
             && let Some(head) = reader.skip()
@@ -176,21 +179,21 @@ impl Incoming {
         false
     }
 
-    /// An inproc pipe is attached to a socket with this ZMQ_RCVHWM.
+    /// Sets the credit step when an inproc pipe is attached to a socket with this ZMQ_RCVHWM.
     pub(super) fn set_credit(&mut self, receive_hwm: u32) {
-        // The peer's limit is at least ours; with half of that it never waits for credit that is
-        // due.
+        // The peer's limit is at least ours. With half of our limit, the peer never waits for
+        // credit that is due.
         if let Store::Queue(reader) = &mut self.store {
             reader.set_credit_every(receive_hwm);
         }
     }
 
-    /// One of many from now on.
+    /// Marks the pipe as one of many.
     pub(super) fn set_lean(&mut self) {
         self.lean = true;
     }
 
-    /// The inproc peer waits until at most `most` messages are queued.
+    /// Gives credit to the inproc peer, which waits until at most `most` messages are queued.
     pub(super) fn make_room_for_peer(&mut self, link: &Link, most: u32) {
         let (Link::Inproc(end), Store::Queue(reader)) = (link, &mut self.store) else { return };
         if reader.queued() <= u64::from(most) {
@@ -199,7 +202,7 @@ impl Incoming {
         }
     }
 
-    /// Nothing to read: the queue holds no memory until something comes.
+    /// Releases the memory of an empty queue until the next message comes.
     fn rest(&mut self, link: &Link) {
         if let (Link::Wire(connection), Store::Queue(reader)) = (link, &mut self.store)
             && reader.holds_memory()
@@ -208,13 +211,13 @@ impl Incoming {
         }
     }
 
-    /// Nothing to read: a peer that waits for this is told.
+    /// Handles an empty queue: notifies a peer that waits for it.
     #[inline(never)]
     fn found_empty(&mut self, link: &Link) {
         match link {
             Link::Wire(connection) => {
-                // Gave credit, now looks for the note: the other way round in
-                // `Connection::pause_if_full`.
+                // The credit was given before; now load the note. `Connection::pause_if_full` does
+                // it in the opposite order.
                 fence(SeqCst);
                 if connection.is_paused() {
                     connection.resume();
@@ -223,7 +226,7 @@ impl Incoming {
                     self.rest(link);
                 }
             }
-            // The reader has given credit when it found nothing.
+            // The reader has given credit when it found the queue empty.
             Link::Inproc(end) => end.give_room(),
         }
     }

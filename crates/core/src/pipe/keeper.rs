@@ -1,16 +1,16 @@
-//! Which peers may use which topics, as patterns ask for it.
+//! Permission of peers to use topics, as patterns check it.
 
 use crate::conn::PeerInfo;
 use tautline_policy::Act;
 
-/// Decides for one socket, beside what `PeerInfo::topics` says. Called by the owner.
+/// Decides for one socket, in addition to `PeerInfo::topics`. Called by the owner.
 pub(crate) trait Keeper: Send + Sync {
-    /// Whether `lets` may say no.
+    /// True if `lets` may return false.
     fn asks(&self) -> bool;
 
-    /// Whether the program lets the peer do this with the topic.
+    /// True if the program allows the peer to do this with the topic.
     fn lets(&self, peer: &PeerInfo, act: Act, topic: &[u8]) -> bool;
 
-    /// A peer has done what it may not. Told once for each connection.
+    /// Reports that a peer has tried a forbidden action. Called once for each connection.
     fn refused(&self, peer: &PeerInfo, act: Act, topic: &[u8]);
 }

@@ -1,50 +1,50 @@
-//! What the owner looks at beside the messages themselves: what peers have to say before the next
-//! ones are sent, and each part of a message where a tool taps the socket.
+//! Checks of the owner beside the messages themselves: input of peers before the next messages are
+//! sent, and each part of a message while a tool taps the socket.
 
 use crate::timing::SELDOM;
 
-/// In `Looks::before`: each part is looked at.
+/// Flag in `Looks::before`: each part is checked.
 const TAPPED: u32 = 1 << 31;
 
-/// What is looked at.
+/// The checks that are enabled.
 pub(crate) struct Looks {
-    /// Before how many more messages the owner listens to what peers have to say.
+    /// Number of messages before which the owner still reads the input of peers.
     before: u32,
 }
 
 impl Looks {
-    /// At nothing.
+    /// Returns a state without checks.
     pub(super) fn new() -> Self {
         Looks { before: 0 }
     }
 
-    /// A peer has come that is about to say what it wants: the next messages are not sent before
-    /// the owner itself has looked at what is there. It may lie in the kernel, with an I/O thread
-    /// to read it that has no processor yet, when the owner is given a message that the peer sent
-    /// after it.
+    /// Called when a peer has come that is about to send its subscriptions. The owner reads the
+    /// available input itself before it sends the next messages. The input may still be in the
+    /// kernel, waiting for an I/O thread that has no processor yet, when the owner is given a
+    /// message that the peer sent later.
     pub(crate) fn listen(&mut self) {
         self.before = (self.before & TAPPED) | SELDOM;
     }
 
-    /// Whether the owner listens before messages are sent, or has them looked at.
+    /// True if the owner reads input before it sends messages, or if each part is checked.
     #[inline]
     pub(crate) fn listens(&self) -> bool {
         self.before > 0
     }
 
-    /// Whether it is to listen before this message.
+    /// Returns true if the owner must read input before this message, and counts the message.
     pub(crate) fn listened(&mut self) -> bool {
         let listens = self.before & !TAPPED > 0;
         self.before -= u32::from(listens);
         listens
     }
 
-    /// Whether each part is looked at.
+    /// True if each part is checked.
     pub(super) fn is_tapped(&self) -> bool {
         self.before & TAPPED != 0
     }
 
-    /// From now on each part is looked at, or not any more: `listens` is always true then.
+    /// Enables or disables the check of each part. `listens` is always true while it is enabled.
     pub(super) fn set_tapped(&mut self, tapped: bool) {
         self.before = (self.before & !TAPPED) | if tapped { TAPPED } else { 0 };
     }

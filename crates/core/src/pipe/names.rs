@@ -1,18 +1,18 @@
 //! The names of a socket's peers, and the order in which they are addressed.
 //!
-//! Programs that have something for each of many peers mostly have it in the same order every time,
-//! and a server answers the peer that it has just heard. So the order is remembered: which peer
-//! came after which. Then a message costs no look at a hash table, and the next peers' memory is on
-//! its way to the cache while this one's message is written.
+//! Programs that send to many peers mostly send in the same order every time, and a server replies
+//! to the peer that it has just heard. So we remember which peer came after which. Then a message
+//! needs no hash table lookup, and the next peers' memory is prefetched while this one's message is
+//! written.
 
 use super::PipeId;
 use crate::ablation::{Rule, without};
 
-/// Longest name that its key says everything about.
+/// Longest name that its key represents completely.
 pub(super) const WHOLE: usize = 16;
 
-/// What is compared of a name: two words, which lie over each other in a short one, or one, and the
-/// length. 0 for none.
+/// Part of a name that is compared: two words, which overlap in a short name, or one word; and the
+/// length. 0 for a missing name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     first: u64,
@@ -23,11 +23,12 @@ pub(super) struct Key {
 impl Key {
     pub(super) const NONE: Key = Key { first: 0, last: 0, length: 0 };
 
-    /// A few loads, for what would be a call of `memcmp` for each name that it is compared with.
+    /// Builds the key with a few loads. A comparison of whole names would be a call of `memcmp`
+    /// each.
     ///
-    /// The short ones, byte by byte: a program has often just put such a name together of a byte
-    /// and a number, and a load of both at once would have to wait until all that was stored before
-    /// is in the cache.
+    /// Short names are read byte by byte. A program has often just composed such a name from a byte
+    /// and a number. A single load of both would have to wait until all earlier stores are in the
+    /// cache.
     #[inline(always)]
     pub(super) fn of(name: &[u8]) -> Key {
         let (first, last) = match (name.first_chunk(), name.last_chunk()) {
@@ -37,13 +38,13 @@ impl Key {
         Key { first, last, length: name.len() }
     }
 
-    /// Whether there is only one name with this key.
+    /// True if there is only one name with this key.
     #[inline(always)]
     pub(super) fn is_whole(&self) -> bool {
         self.length <= WHOLE
     }
 
-    /// The name, if the key says everything about it: `room` is for that.
+    /// Returns the name, if the key represents it completely. `room` receives the bytes.
     #[inline]
     fn name<'a>(&self, room: &'a mut [u8; WHOLE]) -> Option<&'a [u8]> {
         let length = self.length;
@@ -62,10 +63,10 @@ impl Key {
     }
 }
 
-/// What is known of a pipe without a look at it.
+/// Cached information about a pipe.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Of its name, if it has one.
+    /// Key of its name, if it has one.
     key: Key,
     /// The pipe that was addressed after it.
     next: PipeId,
@@ -75,22 +76,23 @@ impl Place {
     const VACANT: Place = Place { key: Key::NONE, next: NOBODY };
 }
 
-/// No pipe: there never are as many.
+/// Number of a missing pipe: there are never that many pipes.
 const NOBODY: PipeId = PipeId(u32::MAX);
-/// Where parts go that are dropped.
+/// Target of parts that are dropped.
 const NOWHERE: PipeId = PipeId(u32::MAX - 1);
 
-/// The names of some pipes, and where the message goes that was begun with one.
+/// The names of some pipes, and the target of the message that was begun with a name.
 #[derive(Debug)]
 pub(crate) struct Names {
     /// By number of the pipe.
     places: Vec<Place>,
-    /// The pipe last used: most messages go where the one before went, or came from.
+    /// The last used pipe. Most messages go to the pipe of the message before, or to the pipe that
+    /// it came from.
     last: PipeId,
-    /// A pipe that was found by its name twice in a row, and its name, which the key tells from all
-    /// others.
+    /// A pipe that was found by its name twice in a row, and its key, which identifies the name
+    /// uniquely.
     again: (Key, PipeId),
-    /// Where the other parts of the begun message go.
+    /// Target of the other parts of the begun message.
     begun: PipeId,
 }
 
@@ -99,12 +101,12 @@ pub(crate) struct Names {
 pub(super) struct Found {
     /// The pipe.
     pub(super) pipe: PipeId,
-    /// It was the last one before, too.
+    /// True if it was already the last used pipe.
     pub(super) again: bool,
 }
 
 impl Names {
-    /// No names yet.
+    /// Returns a table without names.
     pub(super) fn new() -> Self {
         Names { places: Vec::new(), last: NOBODY, again: (Key::NONE, NOBODY), begun: NOBODY }
     }
@@ -114,8 +116,8 @@ impl Names {
         self.places.get(pipe.0 as usize)
     }
 
-    /// The pipe of a name with this key, if it is the one last used, or the one that was addressed
-    /// after that the time before.
+    /// Returns the pipe of a name with this key, if it is the last used pipe, or the pipe that
+    /// followed it the time before.
     #[inline(always)]
     pub(super) fn find(&mut self, key: Key) -> Option<Found> {
         if without(Rule::Names) {
@@ -136,21 +138,23 @@ impl Names {
         })
     }
 
-    /// The pipe of the name with this key, if it is the one that was last found twice in a row.
+    /// Returns the pipe of the name with this key, if it is the pipe that was last found twice in a
+    /// row.
     #[inline(always)]
     pub(super) fn known(&self, key: Key) -> Option<PipeId> {
         let (again, pipe) = self.again;
         (again == key).then_some(pipe)
     }
 
-    /// The second and the third pipe that are likely to be addressed after this one.
+    /// Returns the second and the third pipe that will probably be addressed after this one.
     #[inline]
     pub(super) fn upcoming(&self, pipe: PipeId) -> Option<[PipeId; 2]> {
         let second = self.place(self.place(pipe)?.next)?.next;
         Some([second, self.place(second)?.next])
     }
 
-    /// This pipe is addressed now: the next time it is expected after the same one as now.
+    /// Notes that this pipe is addressed now. The next time, it is expected after the same pipe as
+    /// now.
     pub(super) fn addressed(&mut self, pipe: PipeId) {
         if let Some(place) = self.places.get_mut(self.last.0 as usize) {
             place.next = pipe;
@@ -158,13 +162,13 @@ impl Names {
         self.last = pipe;
     }
 
-    /// Something came from this pipe, which has a name: the next message is likely to go there.
+    /// Notes that a message came from this named pipe. The next message will probably go there.
     #[inline]
     pub(super) fn heard(&mut self, pipe: PipeId) {
         self.last = pipe;
     }
 
-    /// The name of a pipe, without a look at the pipe, if it has a short one.
+    /// Returns the name of a pipe without access to the pipe, if the name is short.
     #[inline]
     pub(super) fn get<'a>(&self, pipe: PipeId, room: &'a mut [u8; WHOLE]) -> Option<&'a [u8]> {
         self.place(pipe)?.key.name(room)
@@ -179,7 +183,7 @@ impl Names {
         self.places[number] = Place { key: Key::of(name), ..Place::VACANT };
     }
 
-    /// Takes the name of a pipe back.
+    /// Removes the name of a pipe.
     pub(crate) fn remove(&mut self, pipe: PipeId) {
         if self.last == pipe {
             self.last = NOBODY;
@@ -190,13 +194,14 @@ impl Names {
         }
     }
 
-    /// A message has been begun whose other parts go to this pipe; `None`: they are dropped.
+    /// Notes that a message was begun and that its other parts go to this pipe. `None` if they are
+    /// dropped.
     #[inline]
     pub(crate) fn begin(&mut self, to: Option<PipeId>) {
         self.begun = to.unwrap_or(NOWHERE);
     }
 
-    /// Where the other parts of the begun message go, if one has been begun.
+    /// Returns the target of the other parts of the begun message, if there is one.
     #[inline]
     pub(crate) fn begun(&self) -> Option<Option<PipeId>> {
         match self.begun {
@@ -206,7 +211,7 @@ impl Names {
         }
     }
 
-    /// The begun message has come to its end.
+    /// Notes the end of the begun message.
     #[inline]
     pub(crate) fn finish(&mut self) {
         self.begun = NOBODY;
@@ -228,7 +233,7 @@ mod tests {
         for number in 1..=27 {
             names.insert(PipeId(number), &name(number));
         }
-        assert_eq!(found(&mut names, &name(1)), None, "the first time nobody knows");
+        assert_eq!(found(&mut names, &name(1)), None, "the first lookup finds no pipe");
         for number in (1..=27).chain([1]) {
             names.addressed(PipeId(number));
         }

@@ -1,5 +1,5 @@
-//! The outgoing half of a pipe: what is sent goes into its queue, and from there to the peer when
-//! the flush rule says so.
+//! The outgoing half of a pipe: sent messages go into its queue, and from there to the peer by the
+//! flush rule.
 
 use super::aside::Uncounted;
 use super::errands::Errands;
@@ -15,36 +15,36 @@ use crate::timing::flush::FlushRule;
 use std::mem::offset_of;
 use tautline_proto::frame;
 
-/// What only sending needs. What each message touches comes first (`END_OF_BEGINNING`).
+/// State of sending only. The fields that each message touches come first (`END_OF_BEGINNING`).
 #[repr(C)]
 pub(super) struct Outgoing {
     pub(super) store: Store<FrameWriter>,
-    /// The peer is gone: nothing can be sent, what was received can still be read.
+    /// True after the peer is gone: sending is impossible, but received messages can still be read.
     pub(super) ended: bool,
-    /// Some parts of a message were appended, the last one not yet.
+    /// True if some parts of a message were appended, but not the last one.
     pub(super) in_message: bool,
-    /// Something was received since the last message was sent.
+    /// True if a message was received since the last message was sent.
     pub(super) answering: bool,
-    /// The inproc peer is not woken with each message (see `Summons`).
+    /// True if the inproc peer is not woken with each message (see `Summons`).
     pub(super) quiet: bool,
-    /// One of many: the queue holds no memory while it is empty.
+    /// True for one pipe of many: the queue holds no memory while it is empty.
     pub(super) lean: bool,
     pub(super) errands: Errands,
     pub(super) flush: FlushRule,
-    /// The connection reads a log, and what is to be sent goes there: this is how far it has come
-    /// (see `Broadcast`).
+    /// Progress of the connection in the log that it reads (see `Broadcast`). If it is set,
+    /// messages go to the log.
     pub(super) follows: Option<Arc<Progress>>,
     pub(super) mark: Mark,
     pub(super) pacer: Pacer,
-    /// What went through the slot (ZMQ_CONFLATE).
+    /// Counts of the slot (ZMQ_CONFLATE).
     pub(super) conflated: Option<Box<Uncounted>>,
 }
 
 impl Outgoing {
-    /// The end of what each message touches, but for the beginning of the flush rule.
+    /// End of the fields that each message touches, except for the beginning of the flush rule.
     pub(super) const END_OF_BEGINNING: usize = offset_of!(Outgoing, flush);
 
-    /// The half of a pipe over this queue, or slot (ZMQ_CONFLATE).
+    /// Returns the half of a pipe over this queue, or slot (ZMQ_CONFLATE).
     pub(super) fn new(store: Result<FrameWriter, Arc<Slot>>) -> Self {
         Outgoing {
             store: store.into(),
@@ -62,8 +62,8 @@ impl Outgoing {
         }
     }
 
-    /// Appends and publishes a message that is shorter than `SHORT`; false if there is no memory
-    /// for it in one piece.
+    /// Appends and publishes a message that is shorter than `SHORT`. Returns false if there is no
+    /// contiguous memory for it.
     #[inline(always)]
     pub(super) fn put_short(&mut self, bytes: &[u8]) -> bool {
         let Store::Queue(writer) = &mut self.store else { return false };
@@ -75,7 +75,7 @@ impl Outgoing {
         appended
     }
 
-    /// The same for one that is shorter than `COPIED`.
+    /// Like `put_short`, for a message that is shorter than `COPIED`.
     #[inline(always)]
     pub(super) fn put_medium(&mut self, bytes: &[u8]) -> bool {
         let Store::Queue(writer) = &mut self.store else { return false };
@@ -87,7 +87,7 @@ impl Outgoing {
         appended
     }
 
-    /// The same for one that goes by reference to an inproc peer, or is short.
+    /// Like `put_short`, for a message that travels by reference to an inproc peer, or is short.
     #[inline(always)]
     pub(super) fn put_owned(&mut self, message: &mut Message) -> bool {
         let Store::Queue(writer) = &mut self.store else { return false };
@@ -100,8 +100,8 @@ impl Outgoing {
         appended
     }
 
-    /// Appends one part; true if it was the last one of its message, which is published then by the
-    /// queue and has yet to be written.
+    /// Appends one part. Returns true if it was the last part of its message. The message is then
+    /// published in the queue and must still be written.
     #[inline(always)]
     pub(super) fn put(&mut self, link: &Link, part: &mut Part<'_>) -> Result<bool, NoMemory> {
         let Store::Queue(writer) = &mut self.store else {
@@ -110,8 +110,8 @@ impl Outgoing {
         let flags = if part.more { frame::MORE } else { 0 };
         match &mut part.body {
             Body::Borrowed(bytes) => writer.append(flags, bytes)?,
-            // What cannot be sent for now stays in the application's memory, which is freed when it
-            // is sent: programs watch that.
+            // A message that cannot be sent now stays in the application's memory, which is freed
+            // when it is sent: programs rely on that.
             Body::Owned(message) if message.is_foreign() && link.is_unlinked() => {
                 writer.append_kept(flags, message)?;
             }
@@ -124,9 +124,9 @@ impl Outgoing {
         Ok(!part.more)
     }
 
-    /// Appends and publishes a command frame, which does not count against the high-water mark;
-    /// whether it goes. Without memory for it a connection ends: the next session begins with all
-    /// that the peer must know.
+    /// Appends and publishes a command frame, which does not count against the high-water mark.
+    /// Returns true if it is sent. If there is no memory for it, the connection ends: the next
+    /// session begins with all the state that the peer must know.
     pub(super) fn put_command(&mut self, link: &Link, body: &[u8]) -> bool {
         if self.ended || link.inproc_end().is_some_and(InprocEnd::refuses_commands) {
             return false;
@@ -143,8 +143,8 @@ impl Outgoing {
         false
     }
 
-    /// Appends the first parts of a message, encoded; false if there is no memory for them. The
-    /// other parts follow with `put`.
+    /// Appends the first parts of a message, encoded. Returns false if there is no memory for them.
+    /// The other parts follow with `put`.
     pub(super) fn begin_encoded(&mut self, parts: &[u8]) -> bool {
         let Store::Queue(writer) = &mut self.store else { return true };
         self.in_message = writer.append_encoded(parts).is_ok();
@@ -160,13 +160,13 @@ impl Outgoing {
         self.in_message = false;
     }
 
-    /// The peer is gone.
+    /// Notes that the peer is gone.
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.rollback();
     }
 
-    /// One of many from now on.
+    /// Marks the pipe as one of many.
     pub(super) fn set_lean(&mut self) {
         self.lean = true;
         if let Store::Queue(writer) = &mut self.store {
@@ -174,7 +174,7 @@ impl Outgoing {
         }
     }
 
-    /// ZMQ_SNDHWM of an inproc pipe, now that this much is known of the peer.
+    /// Sets ZMQ_SNDHWM of an inproc pipe, after the peer's limit is known.
     pub(super) fn set_inproc_limit(&mut self, end: &InprocEnd, send_hwm: u32) {
         self.mark.send_hwm = send_hwm;
         if let Store::Queue(writer) = &mut self.store {
@@ -182,14 +182,14 @@ impl Outgoing {
         }
     }
 
-    /// ZMQ_SNDHWM of a connection has changed.
+    /// Applies a changed ZMQ_SNDHWM of a connection.
     pub(super) fn set_wire_limit(&mut self, send_hwm: u32) {
         if let Store::Queue(writer) = &mut self.store {
             writer.set_limit_in_steps(send_hwm);
         }
     }
 
-    /// ZMQ_SNDHWM as it is in force, 0 for none, if there is a queue.
+    /// Returns the current ZMQ_SNDHWM, 0 for unlimited, if there is a queue.
     pub(super) fn queue_limit(&self) -> Option<u32> {
         match &self.store {
             Store::Queue(writer) => Some(writer.limit()),
@@ -197,7 +197,7 @@ impl Outgoing {
         }
     }
 
-    /// What lies behind the pipe's own memory, and sending touches, is brought into the cache.
+    /// Prefetches the memory outside of the pipe that sending touches.
     #[inline]
     pub(super) fn prefetch_queue(&self) {
         if let Store::Queue(writer) = &self.store {

@@ -1,5 +1,5 @@
-//! Pacing: a blocking sender that is faster than its peer is held up a moment, so that both work on
-//! what is in the caches instead of filling the queue up to the high-water mark.
+//! Pacing: delays a blocking sender that is faster than its peer for a moment. Both then work on
+//! data in the caches instead of filling the queue up to the high-water mark.
 
 use super::Store;
 use super::broadcast::LARGE;
@@ -11,27 +11,27 @@ use crate::timing::{SEGMENT, SLICE, idle};
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// This number of bytes queued while the kernel is full makes a sender wait a moment.
+/// If this many bytes are queued while the kernel is full, a sender waits a moment.
 const PACE_BYTES: u64 = 8 * SEGMENT as u64;
-/// How long it waits at most for a peer that takes nothing.
+/// Longest wait for a peer that takes no bytes.
 pub(super) const PACE_TIME: Duration = Duration::from_nanos(SLICE);
-/// The same over inproc, for large bodies: more than this would be written and read outside of the
-/// caches.
+/// Like `PACE_BYTES`, for large bodies over inproc. More bytes would be written and read outside of
+/// the caches.
 const INPROC_PACE_BYTES: u64 = 32 * SEGMENT as u64;
 
-/// Holds up a sender.
+/// Delays a sender.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
-    /// The peer took nothing while a sender waited for it. What it had taken then: the number of
+    /// The peer's progress when it took no bytes while a sender waited for it: the number of
     /// `Connection::writes`, or of messages.
     stuck_at: Option<u32>,
 }
 
 impl Pacer {
-    /// The kernel is full and much is queued: waits a moment for it, so that a sender that is
-    /// faster than its peer works on what is in the cache instead of filling its queue up to the
-    /// high-water mark. A peer that takes nothing is waited for only once, until it has taken
-    /// something.
+    /// Waits a moment if the kernel is full and many bytes are queued. A sender that is faster than
+    /// its peer then works on data in the cache instead of filling its queue up to the high-water
+    /// mark. The sender waits only once for a peer that takes no bytes, until the peer has taken
+    /// some.
     pub(super) fn pace(&mut self, connection: &Arc<Connection>, store: &Store<FrameWriter>) {
         let Store::Queue(writer) = store else { return };
         if writer.unflushed_bytes() < PACE_BYTES || without(Rule::Pace) {
@@ -45,7 +45,7 @@ impl Pacer {
         }
     }
 
-    /// The same for an inproc peer and a message of `len` bytes.
+    /// Like `pace`, for an inproc peer and a message of `len` bytes.
     #[inline(always)]
     pub(super) fn pace_inproc(&mut self, store: &mut Store<FrameWriter>, len: usize) {
         if len >= LARGE {
@@ -63,8 +63,8 @@ impl Pacer {
         }
     }
 
-    /// Waits until the inproc peer has caught up, or stops taking messages; then not again before
-    /// it has taken one.
+    /// Waits until the inproc peer has caught up or stops taking messages. In the second case it
+    /// does not wait again before the peer has taken a message.
     #[cold]
     fn await_inproc_peer(&mut self, writer: &FrameWriter) {
         let mut consumed = writer.consumed();
@@ -82,17 +82,17 @@ impl Pacer {
         }
     }
 
-    /// The peer took nothing while a sender waited, and has taken so much by then.
+    /// Notes that the peer took no bytes while a sender waited. `taken` is the peer's progress.
     pub(super) fn set_stuck(&mut self, taken: u32) {
         self.stuck_at = Some(taken);
     }
 
-    /// The kernel has all that was sent.
+    /// Notes that the kernel has all sent bytes.
     pub(super) fn caught_up(&mut self) {
         self.stuck_at = None;
     }
 
-    /// Whether a peer that has taken so much has taken nothing since a sender waited for it.
+    /// True if a peer with the progress `taken` has taken no bytes since a sender waited for it.
     pub(super) fn is_stuck(&self, taken: u32) -> bool {
         self.stuck_at == Some(taken)
     }

@@ -1,5 +1,4 @@
-//! What goes into a pipe and comes out of it: one part of a message, from or into the caller's
-//! memory.
+//! Input and output of a pipe: one part of a message, from or into the caller's memory.
 
 use crate::error::NoMemory;
 use crate::message::Message;
@@ -8,13 +7,13 @@ use crate::message::Message;
 pub(crate) struct Part<'a> {
     /// The body.
     pub(crate) body: Body<'a>,
-    /// More parts of the same message follow.
+    /// True if more parts of the same message follow.
     pub(crate) more: bool,
-    /// The caller can be held up for a moment (see `Pacer`).
+    /// True if the caller can be delayed for a moment (see `Pacer`).
     pub(crate) patient: bool,
 }
 
-/// Where a part's body is.
+/// Location of a part's body.
 pub(crate) enum Body<'a> {
     /// The caller's buffer; copied.
     Borrowed(&'a [u8]),
@@ -23,12 +22,12 @@ pub(crate) enum Body<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// A part that is copied from `bytes`.
+    /// Returns a part that is copied from `bytes`.
     pub(crate) fn copied(bytes: &'a [u8], more: bool) -> Self {
         Part { body: Body::Borrowed(bytes), more, patient: false }
     }
 
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.body {
@@ -37,7 +36,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The body's bytes, if they are less than `limit` and may be copied.
+    /// Returns the body's bytes, if there are fewer than `limit` and they may be copied.
     #[inline(always)]
     pub(crate) fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
         match &self.body {
@@ -46,18 +45,18 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Empties an owned body: the part was consumed without reaching a pipe (dropped), or was
-    /// copied everywhere it had to go.
+    /// Empties an owned body, because the part was consumed without reaching a pipe (dropped), or
+    /// was copied to all its targets.
     #[inline]
     pub(crate) fn consume(&mut self) {
         if let Body::Owned(message) = &mut self.body {
-            // In place: to move what was just written would wait for the stores.
+            // In place: moving a value that was just written would wait for the stores.
             message.clear();
         }
     }
 }
 
-/// Where a received part goes.
+/// Destination of a received part.
 pub(crate) enum Target<'a> {
     /// The caller's buffer; a longer body is cut.
     Buffer(&'a mut [u8]),
@@ -65,12 +64,12 @@ pub(crate) enum Target<'a> {
     Message(&'a mut Message),
 }
 
-/// A part was received.
+/// Result of receiving a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// The whole body's length, also when the buffer was shorter.
+    /// Length of the whole body, even if the buffer was shorter.
     pub(crate) len: usize,
-    /// More parts of the same message follow.
+    /// True if more parts of the same message follow.
     pub(crate) more: bool,
 }
 

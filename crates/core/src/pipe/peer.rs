@@ -9,37 +9,37 @@ use crate::sync::Arc;
 /// The peer of a pipe.
 pub(crate) struct Peer {
     info: Option<Box<PeerInfo>>,
-    /// The name by which ROUTER and STREAM know it; set by the pattern (or by
-    /// ZMQ_CONNECT_ROUTING_ID before `Pattern::attach`).
+    /// Name of the peer for ROUTER and STREAM. Set by the pattern (or by ZMQ_CONNECT_ROUTING_ID
+    /// before `Pattern::attach`).
     pub(crate) routing_id: Vec<u8>,
-    /// The pipe was made by `connect`, not by a peer arriving at a bound endpoint.
+    /// True if `connect` made the pipe, false if the peer arrived at a bound endpoint.
     pub(crate) connected_here: bool,
-    /// How often it was lost and found again.
+    /// Number of reconnects.
     pub(crate) reconnects: u32,
 }
 
 impl Peer {
-    /// A peer of which nothing is known yet.
+    /// Returns an unknown peer.
     pub(super) fn new(connected_here: bool) -> Self {
         Peer { info: None, routing_id: Vec::new(), connected_here, reconnects: 0 }
     }
 
-    /// What the handshake told about it; `None` before that.
+    /// Returns the information from the handshake. `None` before the handshake.
     pub(crate) fn info(&self) -> Option<&PeerInfo> {
         self.info.as_deref()
     }
 
-    /// The handshake is done, again maybe.
+    /// Sets the information after a handshake or a reconnect.
     pub(super) fn set_info(&mut self, info: Box<PeerInfo>) {
         self.info = Some(info);
     }
 
-    /// What messages are told of it, once the handshake is done.
+    /// Returns the properties for received messages, after the handshake.
     pub(crate) fn metadata(&self) -> Option<Arc<Metadata>> {
         self.info().map(|info| Arc::clone(&info.metadata))
     }
 
-    /// Delivers its name as a first part, with its properties.
+    /// Delivers the peer's name as a first part, with its properties.
     #[inline]
     pub(super) fn introduce(&self, name: &[u8], target: &mut Target<'_>) -> Result<Received, NoMemory> {
         let received = target.put(name, true)?;

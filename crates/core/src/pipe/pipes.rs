@@ -23,14 +23,14 @@ use tautline_io::net::Stream;
 
 pub(crate) use socket::SocketPipes;
 
-/// A socket with more connections than these keeps no memory ready for those that are idle; nor
-/// does one of many sockets.
+/// A socket with more connections than this keeps no memory ready for idle ones. A socket that is
+/// one of many does not keep such memory either.
 const FEW: usize = 8;
 
-/// In `Pipes::closing` while each part is looked at.
+/// Placeholder in `Pipes::closing` while each part is checked.
 const NONE: PipeId = PipeId(u32::MAX);
 
-/// What is known of the pipes that are gone.
+/// Counters of the removed pipes.
 #[derive(Default)]
 struct Past {
     traffic: Traffic,
@@ -45,32 +45,32 @@ pub(crate) struct Pipes {
     pub(super) broadcasts: Broadcasts,
     /// The names of the pipes that a pattern addresses by name.
     pub(crate) names: Names,
-    /// A message has been begun to be received: the next part is of it.
+    /// True while a message is partly received: the next part belongs to it.
     pub(crate) receiving: bool,
-    /// Something was received with `recv_any`.
+    /// True if a frame was received with `recv_any`.
     pub(crate) heard: bool,
     vacant: Vec<u32>,
-    /// Names that no other pipe may get, whether theirs is still here or not.
+    /// Numbers that no other pipe may get, even if their pipe is already removed.
     held: Vec<PipeId>,
     closing: Vec<PipeId>,
     past: Option<Box<Past>>,
-    /// What the pipes count together, and what they have left to be done.
+    /// Counters shared by the pipes, and the work that they have left to do.
     pub(crate) left: Arc<Left>,
-    /// How many are inproc, and how many are not.
+    /// Number of inproc pipes, and number of other pipes.
     inproc: usize,
     wires: usize,
-    /// There are, or were, pipes whose queues hold no memory while they are empty.
+    /// True if there are, or were, pipes whose queues hold no memory while they are empty.
     lean: bool,
-    /// What the I/O thread does for this socket, if there is one.
+    /// Services of the I/O thread for this socket, if there is one.
     pub(crate) io: Option<Arc<dyn IoSide>>,
-    /// What the owner looks at before it sends.
+    /// Checks of the owner before it sends.
     pub(crate) looks: Looks,
-    /// The socket's options as they are now, shared with its connections until one of them changes.
+    /// The current options of the socket, shared with its connections until an option changes.
     pub(crate) options: Arc<Options>,
 }
 
 impl Pipes {
-    /// No pipes yet.
+    /// Returns a set without pipes.
     fn new(options: Arc<Options>) -> Self {
         Pipes {
             slots: Slots::default(),
@@ -92,23 +92,23 @@ impl Pipes {
         }
     }
 
-    /// The pipe of this name, if it is there.
+    /// Returns the pipe of this name, if it exists.
     #[inline]
     pub(crate) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.slots.get(id)
     }
 
-    /// The pipe of a message that was begun, for its other parts. `None` if the pipe or its peer is
-    /// gone: the first parts are forgotten then, so the other parts must be dropped, too.
+    /// Returns the pipe of a begun message, for its other parts. `None` if the pipe or its peer is
+    /// gone. The first parts are then forgotten, so the other parts must be dropped as well.
     #[inline]
     pub(crate) fn get_begun(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.get(id).filter(|pipe| !pipe.has_ended())
     }
 
-    /// The pipe of this name: the expected one, or else the one that `table` knows, which is
-    /// expected from now on. Those likely to be addressed after it are brought into the cache, as
-    /// far as a message will touch them. (One to one of thousands of pipes costs little more than
-    /// the time that memory takes.)
+    /// Returns the pipe of this name: the expected pipe, or else the pipe that `table` returns,
+    /// which is expected from now on. Prefetches the memory of the pipes that will probably follow,
+    /// as far as a message touches it. (A message to one of thousands of pipes costs little more
+    /// than the memory accesses.)
     #[inline]
     pub(crate) fn find(&mut self, name: &[u8], table: impl FnOnce() -> Option<PipeId>) -> Option<PipeId> {
         self.find_by_key(Key::of(name), name).or_else(|| {
@@ -118,7 +118,8 @@ impl Pipes {
         })
     }
 
-    /// The pipe of the name with this key, if it was found twice in a row and certainly has room.
+    /// Returns the pipe of the name with this key, if it was found twice in a row and certainly has
+    /// room.
     #[inline(always)]
     pub(super) fn addressed_again(&mut self, key: Key) -> Option<PipeId> {
         let id = self.names.known(key)?;
@@ -126,8 +127,8 @@ impl Pipes {
         pipe.has_room(Else::Ask).then_some(id)
     }
 
-    /// The pipe of this name, if it is the expected one and certainly has room. Apart, so that it
-    /// costs the others no registers.
+    /// Returns the pipe of this name, if it is the expected one and certainly has room. A separate
+    /// function, so that it costs the other paths no registers.
     #[inline(never)]
     pub(super) fn addressed_in_turn(&mut self, key: Key, name: &[u8]) -> Option<PipeId> {
         let id = self.find_by_key(key, name)?;
@@ -157,8 +158,8 @@ impl Pipes {
     }
 
     /// Begins to receive a message of this pipe: delivers the name of the peer as a first part,
-    /// with the properties of the peer. The next message is likely to go there. Again: the pipe is
-    /// not there.
+    /// with the properties of the peer. The next message will probably go there. Returns `Again` if
+    /// the pipe does not exist.
     #[inline(always)]
     pub(crate) fn introduce(&mut self, id: PipeId, target: &mut Target<'_>) -> Result<Received, Error> {
         let Some(Some(pipe)) = self.slots.place(id) else { return Err(Error::Again) };
@@ -170,22 +171,22 @@ impl Pipes {
         Ok(received)
     }
 
-    /// Receives the next frame of a pipe whatever it is: a message part or a SUBSCRIBE or CANCEL
-    /// command (`Head::flags` tells). It may say what the peer wants, so that the route of what is
-    /// sent ends (`pattern::Routed`).
+    /// Receives the next frame of a pipe, of any kind: a message part or a SUBSCRIBE or CANCEL
+    /// command (`Head::flags` tells). The frame may change the peer's subscriptions, so the route
+    /// for sending ends (`pattern::Routed`).
     pub(crate) fn recv_any(&mut self, id: PipeId, message: &mut Message) -> Result<Option<Head>, NoMemory> {
         self.heard = true;
         self.get(id).map_or(Ok(None), |pipe| pipe.recv_any(message))
     }
 
-    /// Asks the socket to end this pipe, without `Pattern::detach`: the pattern forgets it on its
-    /// own.
+    /// Asks the socket to end this pipe, without `Pattern::detach`. The pattern itself removes the
+    /// pipe from its state.
     pub(crate) fn close(&mut self, id: PipeId) {
         self.closing.push(id);
     }
 
-    /// The same for a peer that takes more than it may, or than there is: its stream ends at once,
-    /// and a monitor is told why.
+    /// Like `close`, for a peer that uses more resources than allowed or available. Its stream ends
+    /// at once, and the monitor reports the reason.
     pub(crate) fn expel(&mut self, id: PipeId, errno: i32) {
         if let Some(connection) = self.get(id).and_then(|pipe| pipe.connection()) {
             connection.lose(errno);
@@ -193,13 +194,12 @@ impl Pipes {
         self.close(id);
     }
 
-    /// No other pipe gets the name of this one, which is about to be taken out, before it is
-    /// released.
+    /// Reserves the number of this pipe, which is about to be removed, until `release`.
     pub(crate) fn hold(&mut self, id: PipeId) {
         self.held.push(id);
     }
 
-    /// Another pipe may get this name.
+    /// Allows another pipe to get this number.
     pub(crate) fn release(&mut self, id: PipeId) {
         if let Some(index) = self.held.iter().position(|&other| other == id) {
             self.held.swap_remove(index);
@@ -209,8 +209,8 @@ impl Pipes {
         }
     }
 
-    /// What the subscriptions of a pipe's peer may take, in bytes: what the program says now, or
-    /// what the policy has said of the endpoint, if that is less. `None` is any.
+    /// Returns the limit in bytes for the subscriptions of a pipe's peer: the program's current
+    /// option, or the policy's limit for the endpoint if that is smaller. `None` for unlimited.
     pub(crate) fn most_subscriptions(&mut self, id: PipeId) -> Option<u64> {
         let own = self.options.max_subscriptions;
         let connection = self.get(id).and_then(|pipe| pipe.connection());

@@ -1,13 +1,14 @@
-//! Routes: where messages go, or come from, with nothing for the pattern to decide.
+//! Routes: they say where messages go, or come from, without a decision of the pattern.
 //!
-//! Most sockets have one peer, and most messages go where the one before went. A pattern that has
-//! sent or received a part therefore returns a [`Route`], which holds for the parts after it. The
-//! socket keeps it in its [`Routes`] and follows it, in one function and without the pattern. The
-//! pattern has no access to what is kept. `pattern::Routed` has the rules by which a route ends.
+//! Most sockets have one peer, and most messages go to the same peer as the message before. So a
+//! pattern that has sent or received a part returns a [`Route`], which holds for the parts after
+//! it. The socket keeps the route in its [`Routes`] and follows it, in one function and without the
+//! pattern. The pattern has no access to the kept routes. `pattern::Routed` has the rules by which
+//! a route ends.
 //!
 //! A route says where a part goes, not whether it can go there. The pattern is still asked about a
-//! part with more to follow, about one that its pipe has no room for or that is not at hand, and
-//! when the pipe is gone.
+//! part with more parts to follow, about a part without room in its pipe or that is not available,
+//! and when the pipe is gone.
 
 use super::names::Key;
 use super::{Else, Part, Pipe, PipeId, Pipes, Received, Target};
@@ -20,15 +21,15 @@ use crate::queue::COPIED;
 const NAME: u32 = 1 << 31;
 /// The number is that of a broadcast.
 const BROADCAST: u32 = 1 << 30;
-/// There is a name before each message.
+/// A name comes before each message.
 const NAMED: u32 = 1 << 29;
-/// What the pipe that is sent to has to say comes first.
+/// Input from the target pipe must be handled before the next message is sent.
 const SILENT: u32 = 1 << 28;
-/// The number of no pipe: there never are as many.
+/// Number of a missing pipe: there are never that many pipes.
 const NOBODY: u32 = SILENT - 1;
 
-/// What a pattern has decided about the parts after this one: a number, and what it is the number
-/// of. In one word, so that it is returned in a register, also as a `Result`.
+/// A pattern's decision about the parts after this one: a number, and its kind. In one word, so
+/// that it is returned in a register, even as a `Result`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Route(u32);
 
@@ -36,28 +37,28 @@ impl Route {
     /// The pattern is asked about each part.
     pub(crate) const ASK: Route = Route(NOBODY);
 
-    /// Each message of one part goes to this pipe, or comes from it, as it is. So does the last
-    /// part of a message that was begun. `None`: the pattern is asked.
+    /// Returns a route to or from this pipe for messages of one part, which are passed unchanged,
+    /// and for the last part of a begun message. `None`: the pattern is asked.
     #[inline]
     pub(crate) fn pipe(pipe: Option<PipeId>) -> Route {
         Route::with(0, pipe)
     }
 
-    /// For what is sent: as `pipe`, as long as nothing has come from this pipe.
+    /// For sending: like `pipe`, as long as the pipe has received no messages.
     #[inline]
     pub(crate) fn while_silent(pipe: PipeId) -> Route {
         Route::with(SILENT, Some(pipe))
     }
 
-    /// For what is sent: each short message of one part goes to the members of this broadcast, if
-    /// all of them certainly have room.
+    /// For sending: each short message of one part goes to the members of this broadcast, if all of
+    /// them certainly have room.
     #[inline]
     pub(crate) fn broadcast(number: u32) -> Route {
         Route::with(BROADCAST, Some(PipeId(number)))
     }
 
-    /// For what is sent: each message begins with the name of the peer that it goes to, which is
-    /// not sent (see `Names`). What is left of a message that was begun goes to this pipe.
+    /// For sending: each message begins with the name of its target peer, which is not sent (see
+    /// `Names`). The other parts of a begun message go to this pipe.
     #[inline]
     pub(crate) fn by_name(begun: Option<PipeId>) -> Route {
         match begun {
@@ -66,9 +67,9 @@ impl Route {
         }
     }
 
-    /// For what is received: all messages come from this pipe, and the name of its peer is
-    /// delivered before each of them. `begun`: the name was, and the message comes next. `None`:
-    /// the pattern is asked.
+    /// For receiving: all messages come from this pipe, and the name of its peer is delivered
+    /// before each of them. If `begun` is set, the name was delivered and the message comes next.
+    /// `None`: the pattern is asked.
     #[inline]
     pub(crate) fn named(pipe: Option<PipeId>, begun: bool) -> Route {
         Route::with(if begun { NAMED } else { NAMED | NAME }, pipe)
@@ -82,15 +83,15 @@ impl Route {
         }
     }
 
-    /// The pipe of the next part, if it is the last one of its message; if there is no such pipe,
-    /// the id of none.
+    /// Returns the pipe of the next part, if it is the last one of its message. If there is no such
+    /// pipe, returns an unused id.
     #[inline]
     fn next(self) -> PipeId {
         PipeId(self.0 & (NAME | BROADCAST | NOBODY))
     }
 
-    /// The pipe whose peer's name comes before each message; if there is no such pipe, the id of
-    /// none.
+    /// Returns the pipe whose peer's name comes before each message. If there is no such pipe,
+    /// returns an unused id.
     #[inline]
     fn introduced(self) -> PipeId {
         PipeId((self.0 & !NAME).wrapping_sub(NAMED))
@@ -107,15 +108,15 @@ impl Route {
     }
 }
 
-/// The routes of one socket, as long as they hold.
+/// The current routes of one socket.
 #[derive(Debug)]
 pub(crate) struct Routes {
     out: Route,
-    /// Where the next part goes if it is the last one of its message; the id of no pipe if there is
-    /// no such pipe, or if a name comes first.
+    /// Target of the next part if it is the last one of its message. An unused id if there is no
+    /// such pipe, or if a name comes first.
     to: PipeId,
     incoming: Route,
-    /// The same for what is received.
+    /// Like `to`, for receiving.
     from: PipeId,
 }
 
@@ -125,34 +126,34 @@ impl Default for Routes {
     }
 }
 
-/// Keeping them.
+/// Keeping the routes.
 impl Routes {
-    /// The pattern is asked, whatever comes next.
+    /// Ends both routes: the pattern is asked about the next part in each direction.
     #[inline]
     pub(crate) fn end(&mut self) {
         *self = Routes::default();
     }
 
-    /// The pattern is asked about the next part that is sent.
+    /// Ends the route for sending: the pattern is asked about the next part.
     #[cold]
     pub(crate) fn end_out(&mut self) {
         self.keep_out(Route::ASK);
     }
 
-    /// The pattern is asked for the next part that is received.
+    /// Ends the route for receiving: the pattern is asked for the next part.
     #[cold]
     pub(crate) fn end_incoming(&mut self) {
         self.keep_incoming(Route::ASK);
     }
 
-    /// The pattern has sent something, and this is the route for what comes next.
+    /// Keeps the route that the pattern returned after sending.
     #[inline]
     pub(crate) fn keep_out(&mut self, route: Route) {
         let route = if without(Rule::Routes) { Route::ASK } else { route };
         (self.out, self.to) = (route, route.next());
     }
 
-    /// The pattern has received something, and this is the route for what comes next.
+    /// Keeps the route that the pattern returned after receiving.
     #[inline]
     pub(crate) fn keep_incoming(&mut self, route: Route) {
         let route = if without(Rule::Routes) { Route::ASK } else { route };
@@ -160,9 +161,10 @@ impl Routes {
     }
 }
 
-/// Following them. False or `None`: the pattern must be asked, and nothing has happened.
+/// Following the routes. If a method returns false or `None`, the state is unchanged and the
+/// pattern must be asked.
 impl Routes {
-    /// Begins a message with the name of the peer that it goes to.
+    /// Begins a message with the name of its target peer.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pipes: &mut Pipes, name: &[u8]) -> bool {
         if !self.out.has(NAMED) || pipes.names.begun().is_some() {
@@ -184,14 +186,14 @@ impl Routes {
         self.to = to;
     }
 
-    /// The pipe that the last part of a message goes to, if there certainly is room.
+    /// Returns the pipe for the last part of a message, if there certainly is room.
     #[inline(always)]
     fn pipe_out<'a>(&self, pipes: &'a mut Pipes) -> Option<&'a mut Pipe> {
         let pipe = pipes.slots.get_unnoted(self.to)?;
         (pipe.has_room(Else::Ask) && !(self.out.has(SILENT) && pipe.sees_more())).then_some(pipe)
     }
 
-    /// The last part of a message was sent.
+    /// Called after the last part of a message was sent.
     #[inline(always)]
     fn sent(&mut self, pipes: &mut Pipes) {
         if pipes.names.begun().is_some() {
@@ -205,7 +207,7 @@ impl Routes {
         self.out.has(BROADCAST) && pipes.publish_at_once(self.out.number(), bytes)
     }
 
-    /// Sends the last part of a message, not a long one.
+    /// Sends the last part of a message, if it is not long.
     #[inline(always)]
     pub(crate) fn send_at_once(&mut self, pipes: &mut Pipes, bytes: &[u8], patient: bool) -> bool {
         let Some(pipe) = self.pipe_out(pipes) else { return self.publish(pipes, bytes) };
@@ -216,7 +218,7 @@ impl Routes {
         true
     }
 
-    /// The same for one that goes by reference to an inproc peer.
+    /// Like `send_at_once`, for a part that travels by reference to an inproc peer.
     #[inline(always)]
     pub(crate) fn send_owned(&mut self, pipes: &mut Pipes, message: &mut Message, patient: bool) -> bool {
         let Some(pipe) = self.pipe_out(pipes) else {
@@ -229,7 +231,7 @@ impl Routes {
         true
     }
 
-    /// The same for any part.
+    /// Like `send_at_once`, for any part.
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<bool, NoMemory> {
         if part.more {
             return Ok(false);
@@ -240,7 +242,7 @@ impl Routes {
         Ok(true)
     }
 
-    /// Receives the last part of a message by `take`, if it is at hand; its length.
+    /// Receives the last part of a message with `take`, if it is available. Returns its length.
     #[inline(always)]
     pub(crate) fn recv(
         &mut self,
@@ -257,8 +259,8 @@ impl Routes {
         Some(len)
     }
 
-    /// Receives the name that comes before a message, if the message is at hand and there is memory
-    /// for the name.
+    /// Receives the name before a message, if the message is available and there is memory for the
+    /// name.
     #[inline]
     pub(crate) fn recv_name(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Option<Received> {
         let id = self.incoming.introduced();
@@ -288,10 +290,10 @@ mod tests {
             for begun in [false, true] {
                 assert_eq!(Route::named(pipe, begun).introduced(), PipeId(number));
             }
-            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "no name comes");
+            assert!(Route::pipe(pipe).introduced().0 > NOBODY, "such a route has no name");
             for route in [Route::broadcast(number), Route::named(pipe, false)] {
                 assert_eq!(route.number(), number);
-                assert!(route.next().0 > NOBODY, "it is that of no pipe");
+                assert!(route.next().0 > NOBODY, "the id belongs to no pipe");
             }
         }
         assert!(Route::by_name(None).next().0 > NOBODY);

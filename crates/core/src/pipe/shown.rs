@@ -1,4 +1,4 @@
-//! What a pipe shows to a look from outside (`watch`), and to the program that asks for its peers.
+//! Observed state of a pipe for `watch`, and for a program that asks for its peers.
 
 use super::{Link, Pipe, PipeId, SocketPipes, Store, names};
 use crate::conn::{Connection, NewPipe};
@@ -7,17 +7,17 @@ use crate::sync::Arc;
 use std::sync::Weak;
 use tautline_observe::{Peer, PeerState};
 
-/// What is needed to look at a pipe while its owner is elsewhere, or has not taken note of it yet.
+/// Handles for observing a pipe while its owner is elsewhere, or does not know the pipe yet.
 pub(crate) struct Sight {
-    /// The counts of its queues; `None` for ZMQ_CONFLATE.
+    /// Counters of its queues; `None` for ZMQ_CONFLATE.
     pub(crate) outgoing: Option<Probe>,
     pub(crate) incoming: Option<Probe>,
-    /// The connection, if it is not inproc.
+    /// The connection, if the pipe is not inproc.
     pub(crate) connection: Option<Weak<Connection>>,
 }
 
 impl Sight {
-    /// Of a pipe that its owner does not know yet.
+    /// Returns the handles of a pipe that its owner does not know yet.
     pub(crate) fn of_new(pipe: &NewPipe) -> Self {
         Sight {
             outgoing: pipe.outgoing.as_ref().ok().map(FrameWriter::probe),
@@ -28,7 +28,7 @@ impl Sight {
 }
 
 impl SocketPipes {
-    /// What is needed to look at a pipe while the owner is elsewhere.
+    /// Returns the handles for observing a pipe while the owner is elsewhere.
     pub(crate) fn sight(&mut self, id: PipeId) -> Option<Sight> {
         let pipe = self.get(id)?;
         let outgoing = match &pipe.outgoing.store {
@@ -42,7 +42,7 @@ impl SocketPipes {
         Some(Sight { outgoing, incoming, connection: pipe.connection().map(Arc::downgrade) })
     }
 
-    /// What is known of the peer of a pipe, but for its counts.
+    /// Returns the description of a pipe's peer, without its counters.
     pub(crate) fn describe(&mut self, id: PipeId) -> Option<Peer> {
         let mut room = [0; names::WHOLE];
         let name = self.names.get(id, &mut room).map(<[u8]>::to_vec);
@@ -68,12 +68,12 @@ impl SocketPipes {
         Some(peer)
     }
 
-    /// What there is between the owner and the peer of a pipe.
+    /// Returns the state of the link between the owner and the peer of a pipe.
     pub(crate) fn state(&mut self, id: PipeId) -> Option<PeerState> {
         self.get(id).map(|pipe| pipe.state())
     }
 
-    /// The same with its counts, as the owner sees them.
+    /// Like `describe`, with the counters as the owner sees them.
     pub(crate) fn report(&mut self, id: PipeId) -> Option<Peer> {
         let mut peer = self.describe(id)?;
         let pipe = self.get(id)?;
@@ -98,7 +98,7 @@ impl SocketPipes {
 }
 
 impl Pipe {
-    /// What there is between the owner and the peer.
+    /// Returns the state of the link between the owner and the peer.
     fn state(&self) -> PeerState {
         match &self.link {
             _ if self.has_ended() => PeerState::Gone,

@@ -1,28 +1,28 @@
-//! The pipes of a socket by number. While a tool taps the socket, it is noted which of them was
-//! looked at last: the peer of a message.
+//! The pipes of a socket by number. While a tool taps the socket, the last accessed pipe is
+//! recorded: the peer of a message.
 //!
-//! The note costs nothing else: while it is taken the pipes lie apart, so that a look finds no pipe
-//! where they usually lie and takes a path of its own.
+//! Recording has no other cost. While it is on, the pipes are stored in another vector. An access
+//! does not find the pipe in the usual vector and takes a separate path.
 
 use super::{Pipe, PipeId};
 use std::mem;
 
-/// The pipes by number. A number whose pipe is gone stands empty.
+/// The pipes by number. The entry of a removed pipe is empty.
 #[derive(Default)]
 pub(super) struct Slots {
-    /// All of them, or none while looks are noted.
+    /// All pipes. Empty while accesses are recorded.
     usual: Vec<Option<Pipe>>,
     noted: Option<Box<Noted>>,
 }
 
-/// The pipes while looks are noted.
+/// The pipes while accesses are recorded.
 struct Noted {
     pipes: Vec<Option<Pipe>>,
     last: Option<PipeId>,
 }
 
 impl Slots {
-    /// The pipe of this number, if it is there. The look is noted, if looks are.
+    /// Returns the pipe of this number, if it exists. Records the access if recording is on.
     #[inline]
     pub(super) fn get(&mut self, id: PipeId) -> Option<&mut Pipe> {
         match self.usual.get_mut(id.0 as usize) {
@@ -31,13 +31,13 @@ impl Slots {
         }
     }
 
-    /// The same, unless looks are noted: then there is none.
+    /// Like `get`, but returns `None` while accesses are recorded.
     #[inline(always)]
     pub(super) fn get_unnoted(&mut self, id: PipeId) -> Option<&mut Pipe> {
         self.usual.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// The place of this number, if there is one. No look is noted.
+    /// Returns the entry of this number, if there is one. Does not record the access.
     #[inline]
     pub(super) fn place(&self, id: PipeId) -> Option<&Option<Pipe>> {
         match self.usual.get(id.0 as usize) {
@@ -46,17 +46,17 @@ impl Slots {
         }
     }
 
-    /// All places. No look is noted.
+    /// Returns all entries. Does not record the access.
     pub(super) fn all(&self) -> &[Option<Pipe>] {
         self.noted.as_ref().map_or(&self.usual, |noted| &noted.pipes)
     }
 
-    /// The same, to be changed.
+    /// Like `all`, for changes.
     pub(super) fn all_mut(&mut self) -> &mut Vec<Option<Pipe>> {
         self.noted.as_mut().map_or(&mut self.usual, |noted| &mut noted.pipes)
     }
 
-    /// From now on looks are noted, or not any more.
+    /// Switches the recording of accesses on or off.
     pub(super) fn set_noted(&mut self, is_noted: bool) {
         match (is_noted, self.noted.take()) {
             (true, None) => {
@@ -69,7 +69,8 @@ impl Slots {
         }
     }
 
-    /// The number that [`Slots::get`] was called with last, once; `None` if looks are not noted.
+    /// Returns, once, the last number that [`Slots::get`] was called with. `None` if accesses are
+    /// not recorded.
     pub(super) fn take_last(&mut self) -> Option<PipeId> {
         self.noted.as_mut()?.last.take()
     }

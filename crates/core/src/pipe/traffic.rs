@@ -1,9 +1,9 @@
-//! What has gone through a pipe, and what waits in it. The queues count anyway; here is what they
-//! do not see.
+//! Traffic of a pipe, and its waiting messages. The queues have their own counters; this module
+//! adds the messages that they do not see.
 
 use super::{Incoming, Outgoing, Pipe, Store};
 
-/// What has gone through a pipe.
+/// Traffic of a pipe.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Traffic {
     pub(crate) messages_out: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Adds that of another pipe.
+    /// Adds the traffic of another pipe.
     pub(super) fn add(&mut self, other: Traffic) {
         self.messages_out += other.messages_out;
         self.bytes_out += other.bytes_out;
@@ -23,7 +23,7 @@ impl Traffic {
 }
 
 impl Outgoing {
-    /// How many messages wait for the peer.
+    /// Returns the number of messages that wait for the peer.
     pub(super) fn queued(&self) -> u64 {
         match &self.store {
             Store::Queue(writer) => writer.in_flight() + self.behind(),
@@ -31,7 +31,7 @@ impl Outgoing {
         }
     }
 
-    /// The same, or how many there is no credit for, if that is more.
+    /// Returns the larger of two numbers: the waiting messages, and the messages without credit.
     fn uncredited(&mut self) -> u64 {
         let queued = self.queued();
         match &mut self.store {
@@ -40,7 +40,7 @@ impl Outgoing {
         }
     }
 
-    /// Messages and bytes that were sent.
+    /// Returns the messages and bytes that were sent.
     fn sent(&self) -> (u64, u64) {
         let mut all = self.conflated.as_deref().copied().unwrap_or_default();
         if let Store::Queue(writer) = &self.store {
@@ -48,13 +48,13 @@ impl Outgoing {
             all.add(writer.aside());
         }
         if let Some(progress) = &self.follows {
-            // What was there before it followed is taken off in `FrameWriter::aside`.
+            // `FrameWriter::aside` subtracts the messages from before the pipe followed the log.
             all.add(progress.published());
         }
         (all.messages, all.bytes)
     }
 
-    /// Messages that were dropped for want of room or memory.
+    /// Returns the number of messages that were dropped because there was no room or no memory.
     pub(super) fn dropped(&self) -> u64 {
         match &self.store {
             Store::Queue(writer) => writer.dropped(),
@@ -62,7 +62,7 @@ impl Outgoing {
         }
     }
 
-    /// One more was.
+    /// Counts one more dropped message.
     pub(super) fn count_dropped(&mut self) {
         match &mut self.store {
             Store::Queue(writer) => writer.count_dropped(1),
@@ -72,7 +72,7 @@ impl Outgoing {
 }
 
 impl Incoming {
-    /// How many messages from the peer wait for the owner.
+    /// Returns the number of messages from the peer that wait for the owner.
     pub(super) fn queued(&mut self) -> u64 {
         match &mut self.store {
             Store::Queue(reader) => reader.queued(),
@@ -80,7 +80,7 @@ impl Incoming {
         }
     }
 
-    /// Messages and bytes that were received.
+    /// Returns the messages and bytes that were received.
     fn received(&self) -> (u64, u64) {
         let mut all = self.aside.as_ref().map_or_else(Default::default, |aside| aside.uncounted);
         if let Store::Queue(reader) = &self.store {
@@ -91,13 +91,13 @@ impl Incoming {
 }
 
 impl Pipe {
-    /// How many messages wait for the peer or have no credit yet, and how many from it wait for the
-    /// owner.
+    /// Returns the number of messages that wait for the peer or have no credit yet, and the number
+    /// of messages from it that wait for the owner.
     pub(crate) fn uncredited(&mut self) -> (u64, u64) {
         (self.outgoing.uncredited(), self.incoming.queued())
     }
 
-    /// What has gone through it so far; bytes are those of whole frames where there is a queue.
+    /// Returns the traffic so far. If there is a queue, bytes are those of whole frames.
     pub(super) fn traffic(&self) -> Traffic {
         let (messages_out, bytes_out) = self.outgoing.sent();
         let (messages_in, bytes_in) = self.incoming.received();

@@ -1,4 +1,4 @@
-//! What both ends of a chain share: the counters, the first node, and the ring of finished
+//! Shared state of both ends of a chain: the counters, the first node, and the ring of finished
 //! segments.
 
 use super::parcel;
@@ -13,51 +13,51 @@ pub(super) const BYTE_BITS: u32 = 44;
 const BYTE_MASK: u64 = (1 << BYTE_BITS) - 1;
 const MESSAGE_MASK: u64 = (1 << (64 - BYTE_BITS)) - 1;
 
-/// Most bytes between the head and what was appended: half of what the tail word tells apart.
-/// Producers refuse what would be more.
+/// Limit for the bytes between the head and the appended bytes: half of the range of the tail word.
+/// Producers refuse to append beyond it.
 pub(super) const MOST_BYTES: u64 = 1 << (BYTE_BITS - 1);
 
-/// Among fewer bytes than this are fewer messages than the tail word can count, as each takes two
-/// at least.
+/// Fewer bytes than this contain fewer messages than the tail word can count, because each message
+/// takes at least two bytes.
 pub(super) const COUNTABLE: u64 = 2 << (64 - BYTE_BITS);
 
-/// Both counts of a tail word. They grow for ever in 64 bits; the word holds them modulo 2^20
-/// messages and 2^44 bytes, so only distances mean something: those in bytes up to `MOST_BYTES`,
-/// those in messages within `COUNTABLE` bytes.
+/// Packs both counts into a tail word. The counts grow without end in 64 bits. The word holds them
+/// modulo 2^20 messages and 2^44 bytes, so only distances have a meaning: distances in bytes up to
+/// `MOST_BYTES`, and distances in messages within `COUNTABLE` bytes.
 #[inline(always)]
 pub(super) fn pack(messages: u64, bytes: u64) -> u64 {
     (messages << BYTE_BITS) | (bytes & BYTE_MASK)
 }
 
-/// How many bytes the word is ahead of the count `of`.
+/// Returns the number of bytes that the word is ahead of the count `of`.
 #[inline(always)]
 pub(super) fn bytes_ahead(word: u64, of: u64) -> u64 {
     word.wrapping_sub(of) & BYTE_MASK
 }
 
-/// How many bytes the count `of` is ahead of the word.
+/// Returns the number of bytes that the count `of` is ahead of the word.
 #[inline(always)]
 pub(super) fn bytes_behind(word: u64, of: u64) -> u64 {
     of.wrapping_sub(word) & BYTE_MASK
 }
 
-/// How many messages the word is ahead of the count `of`.
+/// Returns the number of messages that the word is ahead of the count `of`.
 #[inline(always)]
 pub(super) fn messages_ahead(word: u64, of: u64) -> u64 {
     (word >> BYTE_BITS).wrapping_sub(of) & MESSAGE_MASK
 }
 
-/// How many messages the count `of` is ahead of the word.
+/// Returns the number of messages that the count `of` is ahead of the word.
 #[inline(always)]
 pub(super) fn messages_behind(word: u64, of: u64) -> u64 {
     of.wrapping_sub(word >> BYTE_BITS) & MESSAGE_MASK
 }
 
-/// The part of a chain that both handles hold. What is seldom touched lies where it keeps the two
-/// words apart, as the prefetcher of x86 fetches lines in pairs; a socket with many peers has two
-/// of these for each. So each takes just three lines: it begins with one by the way it is
-/// allocated, and ends a word before the end of one, where the allocator has its own word about the
-/// next block.
+/// The part of a chain that both handles hold. The rarely used fields lie between the two words and
+/// keep them apart, because the prefetcher of x86 fetches lines in pairs. A socket with many peers
+/// has two of these structs for each peer, so each struct takes only three cache lines. The struct
+/// starts at a line because of its allocation, and ends one word before the end of a line, where
+/// the allocator has its own word about the next block.
 #[repr(C)]
 pub(super) struct Shared {
     /// Published messages and bytes, packed. Written by the producer (Release), read by the
@@ -65,64 +65,64 @@ pub(super) struct Shared {
     // Relaxed: own, for the producer; a number, where the consumer only asks whether there is more.
     pub(super) tail: Word<0>,
     /// Published messages. Written before `tail`; only a number.
-    // Relaxed: behind `tail`: no fewer than that counts.
+    // Relaxed: behind `tail`: at least the number that it counts.
     pub(super) published: Word<0>,
-    /// What the producer has to tell besides; see `Aside`.
+    /// The producer's other counters; see `Aside`.
     pub(super) aside: Aside,
-    /// The first node; null while there is none. Set by the producer before the first publication,
-    /// moved on by a consumer that ends.
-    // Relaxed: behind `tail`, for the consumer that begins; alone, once an end is gone
-    // (`Handle::drop`) or both are in one hand.
+    /// The first node; null while there is no node. The producer sets it before the first
+    /// publication. A consumer that ends moves it forward.
+    // Relaxed: behind `tail`, for the consumer that begins; alone, once one end is gone
+    // (`Handle::drop`) or one thread owns both ends.
     pub(super) first: AtomicPtr<Node>,
-    /// Where a consumer that has ended stopped in that node; null if it had not begun.
+    /// Position in that node where an ended consumer stopped. Null if it had not begun.
     // Relaxed: alone: the consumer has ended, and `Handle::drop` passes it on.
     pub(super) stopped: AtomicPtr<u8>,
     /// Finished segments on their way back to the producer.
     pub(super) ring: Ring,
-    /// How many handles and probes there are, for which this memory stays.
+    /// Number of handles and probes that keep this memory alive.
     holders: AtomicU32,
-    /// What the chain is between.
+    /// The two sides that the chain connects.
     pub(super) kind: Kind,
-    /// One of the two handles is gone.
+    /// True if one of the two handles is gone.
     left: AtomicBool,
     _apart: [u8; APART],
-    /// Bytes that the consumer is done with. Written by the consumer (Release), read by the
-    /// producer where only a number is wanted.
-    // Relaxed: number, for the producer: memory comes back through the ring, which has the order;
-    // alone, at the end.
+    /// Bytes that the consumer has finished. Written by the consumer (Release), and read by the
+    /// producer if it needs only a number.
+    // Relaxed: number, for the producer: memory comes back through the ring, which has the
+    // ordering; alone, at the end.
     pub(super) head: Word<0>,
-    /// Messages that it is done with. Written by the consumer (Release), read by the producer
-    /// (Acquire).
+    /// Messages that the consumer has finished. Written by the consumer (Release), read by the
+    /// producer (Acquire).
     pub(super) credited: Word<0>,
-    /// What the bodies of the parcels among them have beyond their bytes here, see `parcel`.
+    /// Size of the bodies of the finished parcels beyond their bytes in the chain, see `parcel`.
     /// Written before `head`; only a number.
     // Relaxed: number, for statistics.
     pub(super) extra: Word<32>,
 }
 
-/// What the producer has to tell that is not in the chain. On its own line, and seldom written.
+/// Counters of the producer that are not in the chain. On their own cache line, and rarely written.
 #[repr(C)]
 pub(super) struct Aside {
-    /// Messages that it had no room or no memory for.
+    /// Messages dropped because there was no room or no memory.
     // Relaxed: own, the producer's; a number to others.
     pub(super) dropped: Word<0>,
-    /// How often it has found the queue full, and has tried the peer.
+    /// Number of times that the producer found the queue full and tried the peer.
     // Relaxed: own, the producer's; a number to others.
     pub(super) full: Word<0>,
-    /// Messages that went to the peer another way. They wrap: what is counted elsewhere, too, is
-    /// taken off.
+    /// Messages that went to the peer by another way. The count wraps, because messages that are
+    /// also counted elsewhere are subtracted.
     // Relaxed: own, the producer's; a number to others.
     pub(super) messages: Word<0>,
-    /// Their bytes.
+    /// Bytes of these messages.
     // Relaxed: own, the producer's; a number to others.
     pub(super) bytes: Word<0>,
-    /// Most messages that may be there; 0 is any number.
+    /// Limit for messages in the queue. 0 for unlimited.
     // Relaxed: own, the producer's; a number to others.
     pub(super) limit: Word<8>,
 }
 
 impl Aside {
-    /// Adds to one of them, which the calling thread alone writes.
+    /// Adds to a counter that only the calling thread writes.
     #[inline(always)]
     pub(super) fn add(word: &Word<0>, number: u64) {
         // Relaxed: own.
@@ -130,25 +130,24 @@ impl Aside {
     }
 }
 
-/// What a chain is between.
+/// The two sides that a chain connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A socket and the network.
     Wire,
-    /// Two sockets of one process: two threads that are both at work use its ends, and it has
-    /// parcels.
+    /// Two sockets of one process. Two working threads use its ends, and it has parcels.
     Inproc,
 }
 
 impl Kind {
-    /// Whether frames may be parcels.
+    /// True if frames may be parcels.
     #[inline]
     pub(super) fn has_parcels(self) -> bool {
         self == Kind::Inproc
     }
 
-    /// Whether large segments do not come back through the ring, but circulate through the pool of
-    /// blocks. (The models look at the ring.)
+    /// True if large segments circulate through the pool of blocks instead of the ring. (The models
+    /// check the ring.)
     pub(super) fn circulates(self) -> bool {
         self == Kind::Inproc && !cfg!(loom)
     }
@@ -165,19 +164,19 @@ impl<const APART: usize> Word<APART> {
 }
 
 const LINE: usize = 64;
-/// Size of what is seldom touched.
+/// Size of the rarely used fields.
 const SELDOM: usize = 2 * size_of::<AtomicPtr<Node>>()
     + size_of::<Ring>()
     + size_of::<AtomicU32>()
     + size_of::<Kind>()
     + size_of::<AtomicBool>();
-/// What its line has left. (The model's types are larger.)
+/// Unused bytes of their cache line. (The model's types are larger.)
 const APART: usize = LINE.saturating_sub(SELDOM);
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Shared, head) == 2 * LINE && size_of::<Shared>() == 3 * LINE - 8);
 
 impl Shared {
-    /// Both handles of an empty chain without any segment.
+    /// Returns both handles of an empty chain without segments.
     pub(super) fn pair(kind: Kind) -> [Handle; 2] {
         let (messages, bytes) = start();
         let shared = Shared {
@@ -210,25 +209,24 @@ impl Shared {
         [Handle(place), Handle(place)]
     }
 
-    /// At the beginning of a line.
+    /// Returns the layout, aligned to a cache line.
     fn layout() -> Layout {
         let own = Layout::new::<Shared>();
         own.align_to(LINE).unwrap_or(own)
     }
 }
 
-/// One of the two handles on what both ends share. As `Arc`, but an `Arc` would put its counts on a
-/// line of their own, and there are never more than two.
+/// One of the two handles on the shared state. Works like an `Arc`, but an `Arc` would put its
+/// counts on an extra line, and there are at most two handles.
 pub(super) struct Handle(NonNull<Shared>);
 
-// SAFETY: a handle is a shared reference, and what it refers to consists of atomics, and of
-// segments that pass between threads.
+// SAFETY: a handle is a shared reference to atomics and to segments that pass between threads.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// Whether both belong to the same chain.
+    /// True if both handles belong to the same chain.
     pub(super) fn same(&self, other: &Handle) -> bool {
         self.0 == other.0
     }
@@ -246,8 +244,8 @@ impl Deref for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // AcqRel: what either side has done comes before the end. The first one to go may no longer
-        // look at it afterwards.
+        // AcqRel: the actions of each side come before the end. The side that goes first must not
+        // access the chain afterwards.
         if self.left.swap(true, Ordering::AcqRel) {
             // SAFETY: the other handle is gone, and this happens once.
             unsafe { self.free_all() };
@@ -257,19 +255,19 @@ impl Drop for Handle {
     }
 }
 
-/// A look at the counts of a chain from outside, also when its ends are gone. It keeps nothing of
-/// what is in the chain.
+/// Reads the counters of a chain from outside, even when its ends are gone. A probe does not keep
+/// the contents of the chain alive.
 pub(crate) struct Probe(NonNull<Shared>);
 
-// SAFETY: it reads atomics, in memory that stays as long as it does.
+// SAFETY: it reads atomics, in memory that lives as long as the probe.
 unsafe impl Send for Probe {}
 // SAFETY: as above.
 unsafe impl Sync for Probe {}
 
 impl Handle {
-    /// A look at the counts from outside.
+    /// Returns a probe for the counters.
     pub(super) fn probe(&self) -> Probe {
-        // Relaxed: behind, as with any count of references: this handle is one of them.
+        // Relaxed: behind, as with any reference count: this handle is one of the references.
         self.holders.fetch_add(1, Ordering::Relaxed);
         Probe(self.0)
     }
@@ -282,13 +280,13 @@ impl Drop for Probe {
     }
 }
 
-/// The counts of a chain at one moment. Bytes are those of whole frames.
+/// The counters of a chain at one moment. Bytes are those of whole frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
-    /// Published by the producer, or gone to the peer another way.
+    /// Messages and bytes that the producer published, or that went to the peer by another way.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
-    /// Published, and not credited by the consumer.
+    /// Messages and bytes that were published and not credited by the consumer.
     pub(crate) queued: u64,
     pub(crate) queued_bytes: u64,
     pub(crate) dropped: u64,
@@ -297,12 +295,12 @@ pub(crate) struct Counts {
 }
 
 impl Probe {
-    /// The counts now. What happens meanwhile is in it or not.
+    /// Returns the current counters. Concurrent changes may or may not be included.
     pub(crate) fn counts(&self) -> Counts {
         // SAFETY: a probe is one of the holders.
         let shared = unsafe { self.0.as_ref() };
-        // Acquire, the consumer's counts first: pairs with the Release in `Consumer::credit`. What
-        // it is done with was published before, so it is seen below.
+        // Acquire, the consumer's counts first: pairs with the Release in `Consumer::credit`. The
+        // finished messages were published before, so the loads below see them.
         let head = shared.head.0.load(Ordering::Acquire);
         let credited = shared.credited.0.load(Ordering::Acquire);
         let published = shared.published.0.load(Ordering::Relaxed);
@@ -328,15 +326,15 @@ impl Probe {
     }
 }
 
-/// The counts that a fresh handle starts from: messages, bytes. Tests start just below the
+/// Returns the counts at which a new handle starts: messages and bytes. Tests start just below the
 /// wrap-around of the tail word.
 pub(super) fn start() -> (u64, u64) {
     if cfg!(test) { (MESSAGE_MASK - 40, BYTE_MASK - 1500) } else { (0, 0) }
 }
 
 impl Shared {
-    /// Drops the messages of the parcels that were published and not read; all that is in the nodes
-    /// from `first` on is.
+    /// Drops the messages of the parcels that were published and not read. All such parcels are in
+    /// the nodes from `first` on.
     ///
     /// # Safety
     /// Both ends are gone, and `first` is a node.
@@ -345,26 +343,26 @@ impl Shared {
         let stopped = self.stopped.load(Ordering::Relaxed);
         // SAFETY: the caller's promise.
         let at = if stopped.is_null() { unsafe { (*first).start } } else { stopped };
-        // SAFETY: that many bytes are published behind the place where the consumer stopped, which
-        // it has told with exact credit.
+        // SAFETY: that many bytes are published behind the place where the consumer stopped. The
+        // consumer reported that place with exact credit.
         unsafe { parcel::drop_all(Position { node: first, at }, unread) };
     }
 }
 
 impl Shared {
-    /// Frees all that is in the chain.
+    /// Frees everything in the chain.
     ///
     /// # Safety
-    /// Both ends are gone, and only probes look at it. To be called once.
+    /// Both ends are gone, and only probes access it. To be called once.
     unsafe fn free_all(&self) {
         let first = self.first.load(Ordering::Relaxed);
         if !first.is_null() && self.kind.has_parcels() {
             // SAFETY: both ends are gone.
             unsafe { self.drop_parcels(first) };
         }
-        // SAFETY: both ends are gone. `first` is the oldest node that the consumer has not given up
-        // (null: there never was one), and all later ones hang on it. `Handle::drop` made the other
-        // thread's writes visible.
+        // SAFETY: both ends are gone. `first` is the oldest node that the consumer has not released
+        // (null: there never was a node), and all later nodes hang on it. `Handle::drop` made the
+        // other thread's writes visible.
         unsafe {
             if !first.is_null() {
                 segment::free_chain(first);
@@ -373,16 +371,16 @@ impl Shared {
         }
     }
 
-    /// A holder goes, and with the last one the memory.
+    /// Removes a holder. The last one frees the memory.
     ///
     /// # Safety
-    /// The caller is a holder, and does not look at it afterwards.
+    /// The caller is a holder, and does not access the state afterwards.
     unsafe fn let_go(place: NonNull<Shared>) {
         // SAFETY: the caller is a holder.
         let holders = unsafe { &place.as_ref().holders };
-        // AcqRel: what each holder has done comes before the end.
+        // AcqRel: the actions of each holder come before the end.
         if holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: written by `Shared::pair`, and no holder is left.
+            // SAFETY: written by `Shared::pair`, and this was the last holder.
             unsafe { place.drop_in_place() };
             // SAFETY: allocated there with this layout.
             unsafe { dealloc(place.as_ptr().cast(), Shared::layout()) };

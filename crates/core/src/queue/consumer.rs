@@ -1,4 +1,4 @@
-//! What the two consumers of a chain (`FrameReader`, `ByteDrain`) have in common: giving up nodes.
+//! Common part of the two consumers of a chain (`FrameReader`, `ByteDrain`): releasing nodes.
 
 use super::chain::Handle;
 use super::segment::{self, Buffer, LARGE, Node, Position};
@@ -7,7 +7,7 @@ use crate::sync::atomic::Ordering;
 /// The consuming end of a chain.
 pub(super) struct Consumer {
     pub(super) shared: Handle,
-    /// The oldest node that is not given up; null until the first bytes were seen.
+    /// The oldest node that is not released; null until the first bytes were seen.
     first: *mut Node,
     turn: usize,
 }
@@ -21,23 +21,23 @@ impl Consumer {
         Consumer { shared, first: std::ptr::null_mut(), turn: 0 }
     }
 
-    /// The beginning of the chain. Called when the first published bytes were seen by an Acquire
-    /// load of the tail, for the first time or after `give_up_all`.
+    /// Returns the start of the chain. Called when an Acquire load of the tail saw the first
+    /// published bytes, for the first time or after `give_up_all`.
     ///
     /// # Safety
     /// Bytes were published.
     pub(super) unsafe fn begin(&mut self) -> Position {
         self.first = self.shared.first.load(Ordering::Relaxed);
-        // SAFETY: set by the producer before anything was published.
+        // SAFETY: set by the producer before the first publication.
         Position { node: self.first, at: unsafe { (*self.first).start } }
     }
 
-    /// Gives up everything before `position`: whole buffers go back to the producer, messages by
-    /// reference are dropped.
+    /// Releases everything before `position`: whole buffers go back to the producer, and messages
+    /// by reference are dropped.
     ///
     /// # Safety
-    /// `position` is at or behind all earlier ones, in published bytes, and nothing before it is
-    /// used any more.
+    /// `position` is at or behind all earlier positions, in published bytes, and everything before
+    /// it is unused from now on.
     #[inline]
     pub(super) unsafe fn release(&mut self, position: &Position) {
         // SAFETY: `position.node` is valid.
@@ -47,7 +47,7 @@ impl Consumer {
         }
     }
 
-    /// Tells the producer how many messages and bytes the consumer is done with.
+    /// Tells the producer how many messages and bytes the consumer has finished.
     #[inline]
     pub(super) fn credit(&self, messages: u64, bytes: u64) {
         // Release, both: pairs with the producer's loads of them.
@@ -67,7 +67,8 @@ impl Consumer {
         }
         // SAFETY: `position.node` is valid.
         let node = unsafe { &*position.node };
-        // The application wants its memory back now, not when the next message comes.
+        // Free the memory now and not when the next message comes, because the application wants it
+        // back.
         if node.external && position.at == node.end.load(Ordering::Relaxed) {
             // SAFETY: external, and ours.
             drop(unsafe { Node::take_message(position.node) });
@@ -76,18 +77,18 @@ impl Consumer {
 }
 
 impl Consumer {
-    /// Forgets all nodes, on behalf of the producer too, which frees them: the oldest one, or null
-    /// if there is none.
+    /// Forgets all nodes, on behalf of the producer as well. Returns the oldest node, or null if
+    /// there is no node. The producer frees the nodes.
     pub(super) fn give_up_all(&mut self) -> *mut Node {
         let begun = std::mem::replace(&mut self.first, std::ptr::null_mut());
-        // Relaxed: alone, both ends are in one hand.
+        // Relaxed: alone, one thread owns both ends.
         let first = self.shared.first.load(Ordering::Relaxed);
         self.shared.first.store(std::ptr::null_mut(), Ordering::Relaxed);
         if begun.is_null() { first } else { begun }
     }
 
     /// # Safety
-    /// The buffer is not used any more.
+    /// The buffer is not used again.
     unsafe fn finish(&mut self, buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         if self.shared.kind.circulates() && unsafe { Buffer::size(buffer) } == LARGE {
@@ -110,7 +111,7 @@ impl Drop for Consumer {
 }
 
 impl Consumer {
-    /// The consumer ends and has read everything before `position`, as the head word says.
+    /// Ends the consumer, which has read everything before `position`, as the head word says.
     pub(super) fn stop(&mut self, position: Position) {
         debug_assert!(self.first == position.node);
         // Relaxed: alone, as for `first`.

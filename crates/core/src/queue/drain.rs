@@ -1,9 +1,9 @@
 //! `ByteDrain`: the end of an outbound chain where the pump takes bytes and hands them to the
 //! kernel.
 //!
-//! Used under the pump lock of a connection. Bytes are taken in pieces of any size; credit is
-//! given, and memory given back, only for whole messages, so that after a lost connection `rewind`
-//! can send the message again that was written in part.
+//! Used under the pump lock of a connection. The pump takes bytes in pieces of any size. Credit and
+//! memory go back only for whole messages. So after a lost connection, `rewind` can send the partly
+//! written message again.
 
 use super::chain;
 use super::consumer::Consumer;
@@ -13,7 +13,7 @@ use crate::sync::atomic::Ordering;
 use std::io::IoSlice;
 use tautline_proto::frame;
 
-/// A place in the chain and its count of bytes.
+/// A place in the chain and its byte count.
 #[derive(Clone, Copy)]
 struct Place {
     position: Position,
@@ -35,12 +35,12 @@ pub(crate) struct ByteDrain {
     start: Consumer,
     /// The tail word as last loaded.
     tail: u64,
-    /// Up to here bytes were taken.
+    /// Bytes before this place were taken.
     taken: Place,
-    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <=
-    /// taken`.
+    /// The frame boundary from which the search for message boundaries continues: `whole <= frame
+    /// <= taken`.
     frame: Place,
-    /// The end of the last message that was taken whole.
+    /// The end of the last message that was taken as a whole.
     whole: Place,
     /// Count of messages up to `whole`.
     messages: u64,
@@ -64,14 +64,14 @@ impl ByteDrain {
         }
     }
 
-    /// Bytes that are published and not taken yet.
+    /// Returns the number of bytes that are published and not taken yet.
     #[inline]
     pub(crate) fn pending(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
         let pending = chain::bytes_ahead(self.tail, self.taken.bytes);
         if pending > 0 && self.taken.position.node.is_null() {
-            // SAFETY: something is published.
+            // SAFETY: bytes are published.
             let position = unsafe { self.start.begin() };
             self.taken.position = position;
             self.frame.position = position;
@@ -80,7 +80,8 @@ impl ByteDrain {
         pending
     }
 
-    /// What the last look at the tail left to take; looks again if that is nothing.
+    /// Returns the pending bytes as of the last load of the tail. Loads the tail again if that
+    /// number is 0.
     fn known(&mut self) -> u64 {
         match chain::bytes_ahead(self.tail, self.taken.bytes) {
             0 => self.pending(),
@@ -88,14 +89,14 @@ impl ByteDrain {
         }
     }
 
-    /// Fills `out` with the pending bytes from the current position on: how many slices, and bytes
-    /// in them.
+    /// Fills `out` with the pending bytes from the current position on. Returns the number of
+    /// slices and of their bytes.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
         let known = self.known();
         let mut position = self.taken.position;
         let (mut count, mut bytes) = (0, 0);
         while count < out.len() && bytes < known {
-            // SAFETY: `known` bytes are published and not given up before `self` is used again,
+            // SAFETY: `known` bytes are published and not released before `self` is used again,
             // which `out` borrows until then.
             let piece = unsafe { position.piece(known - bytes) };
             out[count] = IoSlice::new(piece);
@@ -111,13 +112,13 @@ impl ByteDrain {
     pub(crate) fn peek_copy(&mut self, max: usize, out: &mut Vec<u8>) -> u64 {
         let n = self.known().min(max as u64);
         let mut position = self.taken.position;
-        // SAFETY: `n` bytes are published and not given up.
+        // SAFETY: `n` bytes are published and not released.
         unsafe { position.pieces(n, |piece| out.extend_from_slice(piece)) };
         n
     }
 
-    /// Takes `n` of the pending bytes: they were written. Credits the messages that are now written
-    /// whole.
+    /// Takes `n` of the pending bytes after they were written. Credits the messages that are now
+    /// completely written.
     pub(crate) fn advance(&mut self, n: u64) {
         let known = chain::bytes_ahead(self.tail, self.taken.bytes);
         debug_assert!(n <= known);
@@ -125,11 +126,11 @@ impl ByteDrain {
         if n == 0 {
             return;
         }
-        // SAFETY: `n` bytes are published and not given up.
+        // SAFETY: `n` bytes are published and not released.
         unsafe { self.taken.skip(n) };
         if n == known && known < chain::COUNTABLE {
-            // Publications end at message boundaries, and the tail counts the messages: no need to
-            // look at the frames.
+            // Publications end at message boundaries, and the tail counts the messages. So there is
+            // no need to look at the frames.
             self.frame = self.taken;
             self.whole = self.taken;
             self.messages = self.messages.wrapping_add(chain::messages_ahead(self.tail, self.messages));
@@ -139,7 +140,8 @@ impl ByteDrain {
         }
     }
 
-    /// Hops over frame headers up to the last message boundary that was taken. Whether it moved.
+    /// Skips over frame headers up to the last message boundary that was taken. Returns true if
+    /// `whole` moved.
     fn find_whole(&mut self) -> bool {
         let before = self.whole.bytes;
         loop {
@@ -147,10 +149,9 @@ impl ByteDrain {
             let mut header = [0; frame::MAX_HEADER];
             let n = left.min(frame::MAX_HEADER as u64) as usize;
             let mut position = self.frame.position;
-            // SAFETY: `left` taken bytes lie behind `frame`, not given up.
+            // SAFETY: `left` taken bytes lie behind `frame`, not released.
             unsafe { position.copy(&mut header[..n]) };
-            // Our own frames are never malformed; a header that was not taken whole is looked at
-            // next time.
+            // Our own frames are never malformed. A partly taken header is decoded next time.
             let Ok(Some(header)) = frame::decode_header(&header[..n]) else { break };
             let total = header.header_len as u64 + header.body_len;
             if total > left {
@@ -166,14 +167,14 @@ impl ByteDrain {
         self.whole.bytes != before
     }
 
-    /// Gives back what lies before `whole`.
+    /// Releases everything before `whole`.
     fn credit(&mut self) {
-        // SAFETY: `whole` only grows, and no place before it is used any more.
+        // SAFETY: `whole` only grows, and places before it are unused from now on.
         unsafe { self.start.release(&self.whole.position) };
         self.start.credit(self.messages, self.whole.bytes);
     }
 
-    /// Gives up all memory if everything was taken; `end` is the other end of the chain.
+    /// Releases all memory if everything was taken. `end` is the other end of the chain.
     pub(super) fn rest(&mut self, end: &mut Producer) -> bool {
         if self.pending() > 0
             || self.whole.bytes != self.taken.bytes
@@ -187,14 +188,14 @@ impl ByteDrain {
         true
     }
 
-    /// The connection was lost: goes back to the start of the message that was taken only in part.
+    /// Called after a lost connection: goes back to the start of the partly taken message.
     pub(crate) fn rewind(&mut self) {
         self.taken = self.whole;
         self.frame = self.whole;
     }
 
-    /// Drops everything that is published, the message taken in part included, and credits it. How
-    /// many messages that were.
+    /// Drops and credits all published messages, including a partly taken one. Returns their
+    /// number.
     pub(crate) fn discard(&mut self) -> u64 {
         let (pending, before) = (self.pending(), self.messages);
         self.advance(pending);

@@ -2,12 +2,12 @@
 //! frames.
 //!
 //! Used by the holder of the right to read the connection (the socket's owner or the I/O thread).
-//! Bytes arrive in any split; the scan hops from header to header over what has arrived; whole
-//! messages are published. A body of 32 KiB and more gets memory of its own, so that it is read
-//! straight to where it stays.
+//! Bytes arrive in any split. The scan skips from header to header over the arrived bytes and
+//! publishes whole messages. A body of at least 32 KiB gets its own memory, so that it is read
+//! directly to its final place.
 //!
-//! The peer is not trusted: a frame's length is checked against the limit as soon as its header is
-//! there, and of a body by reference no memory is touched before its bytes arrive.
+//! The peer is not trusted. The length of a frame is checked against the limit as soon as its
+//! header has arrived. The memory of a body by reference is not touched before its bytes arrive.
 
 use super::BY_REFERENCE;
 use super::consumer::Consumer;
@@ -21,26 +21,25 @@ use std::mem::MaybeUninit;
 use tautline_proto::ProtocolError;
 use tautline_proto::frame::{self, Header};
 
-/// So much of an unfinished frame is copied to get rid of the commands before it, if they are at
-/// least so long.
+/// Up to this many bytes of an incomplete frame are copied to remove the commands before it. The
+/// commands must have at least `WORTH_COPYING` bytes.
 const COPIED_BEHIND: usize = BY_REFERENCE;
 const WORTH_COPYING: u64 = 4096;
-/// Longer bodies get memory of their own only when a part of them has arrived: a peer that
-/// announces much has to send some of it. Until then they grow segment by segment.
+/// Longer bodies get their own memory only when a part of them has arrived: a peer that announces a
+/// large body must send a part of it. Until then they grow segment by segment.
 const BY_REFERENCE_MAX: u64 = if cfg!(test) { 256 * 1024 } else { 64 * 1024 * 1024 };
-/// That part: one byte in this many.
+/// The required part: one byte in this many.
 const FORETASTE: u64 = 16;
-/// What is read beyond a body by reference: little, since the next body's part of it has to be
-/// copied.
+/// Limit for the bytes read beyond a body by reference. Small, because the next body's part of
+/// these bytes must be copied.
 const BEHIND_BODY: usize = 4096;
 /// Less room than this at the end of a segment is not worth a system call.
 const LEAST_ROOM: usize = if cfg!(loom) { 4 } else { 128 };
 
-/// Room for bytes that arrive: two runs of memory that need not be initialised, to be written in
-/// turn.
+/// Room for arriving bytes: two runs of possibly uninitialised memory, to be written in order.
 pub(crate) type Room<'a> = [&'a mut [MaybeUninit<u8>]; 2];
 
-/// Copies as many of the bytes as there is room for; what was written.
+/// Copies as many bytes as there is room for. Returns the written parts.
 pub(super) fn copy<'a>(bytes: &[u8], room: Room<'a>) -> [&'a mut [u8]; 2] {
     let mut rest = bytes;
     room.map(|to| {
@@ -53,37 +52,35 @@ pub(super) fn copy<'a>(bytes: &[u8], room: Room<'a>) -> [&'a mut [u8]; 2] {
     })
 }
 
-/// A frame that the scan went over.
+/// A scanned frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scanned {
-    /// Its header.
+    /// Header of the frame.
     pub(crate) header: Header,
 }
 
 /// The producing end of an inbound chain.
 pub(crate) struct ByteFiller {
     end: Producer,
-    /// The frame boundary up to which the scan got, and its count of bytes.
+    /// The frame boundary that the scan reached, and its byte count.
     scan: Position,
     scan_bytes: u64,
-    /// The header at the scan position, when it was decoded and checked but the body is not
-    /// complete.
+    /// The header at the scan position, if it was decoded and checked but the body is incomplete.
     partial: Option<Header>,
     /// The body of the frame scanned last.
     last: Option<(Position, u64)>,
-    /// The end of what is for the owner before the message whose later parts the scan has not seen
-    /// yet.
+    /// The end of the last complete message, while a multipart message is incomplete.
     begun: Option<(Position, u64)>,
-    /// The end of the last frame that was scanned and is for the owner, and its count of bytes:
-    /// nothing but commands for others lies between it and the scan position.
+    /// The end of the last scanned frame that is for the owner, and its byte count. Only commands
+    /// that are not for the owner lie between it and the scan position.
     kept: (Position, u64),
     /// Length of the second slice that `space` lent out.
     lent: usize,
-    /// Most bytes of a message, all of its parts with their headers.
+    /// Limit for the bytes of a message: all parts with their headers.
     longest: u64,
-    /// How many the parts have that were scanned of an unfinished message.
+    /// Bytes of the scanned parts of an incomplete message.
     so_far: u64,
-    /// There was no memory for the body that is expected: there is no room for anything more.
+    /// True if there was no memory for the expected body. Then there is no room for further bytes.
     exhausted: bool,
 }
 
@@ -109,22 +106,22 @@ impl ByteFiller {
         }
     }
 
-    /// Sets how many bytes a message may have, all of its parts with their headers.
+    /// Sets the limit for the bytes of a message: all parts with their headers.
     pub(crate) fn set_longest_message(&mut self, bytes: u64) {
         self.longest = bytes;
     }
 
-    /// One queue of many: keeps its segments small as long as they are read.
+    /// Marks this queue as one of many: it keeps its segments small while they are read.
     pub(crate) fn set_lean(&mut self) {
         self.end.lean = true;
     }
 
-    /// Has `read` put bytes into room for them, at most `most`, and again if it would block, as
-    /// long as `again` says so. The room is what is left of the current segment, and, if that is
-    /// less than `least`, a further one that becomes part of the queue only if bytes land in it.
-    /// `read` returns what it has written, which is the beginning of the first, or all of it and
-    /// the beginning of the second. How many bytes these are. OutOfMemory if there is no room to be
-    /// had.
+    /// Calls `read` with room for at most `most` bytes, and again while it would block and `again`
+    /// returns true. The room is the rest of the current segment. If that is less than `least`,
+    /// there is a second run, which becomes part of the queue only if bytes arrive in it. `read`
+    /// returns the written bytes: the beginning of the first run, or all of the first and the
+    /// beginning of the second. Returns the number of these bytes, or OutOfMemory if there is no
+    /// room.
     pub(crate) fn fill(
         &mut self,
         least: usize,
@@ -145,21 +142,21 @@ impl ByteFiller {
                 Ok(written) => {
                     let in_order = written[1].is_empty() || written[0].len() == room;
                     let is_there = written.iter().zip(begin).all(|(w, at)| w.is_empty() || w.as_ptr() == at);
-                    assert!(in_order && is_there, "bytes elsewhere than in the room for them");
+                    assert!(in_order && is_there, "bytes were written outside of the lent room");
                     break Ok(written[0].len() + written[1].len());
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && again() => {}
                 Err(error) => break Err(error),
             }
         };
-        // Also after a failure: it gives the room that was not used back.
+        // Also after a failure: `filled` gives the unused room back.
         // SAFETY: as many bytes are initialised, from the beginning on.
         unsafe { self.filled(*result.as_ref().unwrap_or(&0)) };
         result
     }
 
-    /// The room that `fill` lends, or `None` if memory is exhausted. Followed by `filled`, also
-    /// when nothing came.
+    /// Returns the room that `fill` lends, or `None` if memory is exhausted. The caller must call
+    /// `filled` afterwards, even if no bytes came.
     pub(super) fn space(&mut self, min_total: usize) -> Option<Room<'_>> {
         if self.exhausted {
             return None;
@@ -186,7 +183,7 @@ impl ByteFiller {
             (start, limit.addr() - start.addr())
         };
         self.lent = len;
-        // SAFETY: both runs of memory are the producer's alone, apart from each other and
+        // SAFETY: both runs of memory belong to the producer alone, do not overlap and are
         // allocated. They are lent out as long as `self` is.
         let second = unsafe { std::slice::from_raw_parts_mut(next.cast(), len) };
         if room == 0 {
@@ -196,29 +193,30 @@ impl ByteFiller {
         Some([unsafe { std::slice::from_raw_parts_mut(self.end.at.cast(), room) }, second])
     }
 
-    /// How much of that there is in the current segment.
+    /// Returns the part of this room that lies in the current segment.
     pub(crate) fn room(&self) -> usize {
         self.end.room()
     }
 
-    /// Whether what comes next is read straight to where it stays.
+    /// True if the next bytes are read directly to their final place.
     pub(crate) fn expects_body(&self) -> bool {
         self.end.behind().is_some() || self.in_body()
     }
 
-    /// Whether the current node is the body of a frame by reference that is not complete.
+    /// True if the current node is the incomplete body of a frame by reference.
     fn in_body(&self) -> bool {
         self.end.room() > 0 && self.end.in_external()
     }
 
-    /// `n` bytes have arrived in the slices of the last `space`, the first one before the second.
-    /// Gives the further segment back if it was not needed, so that an idle connection holds none.
+    /// Notes that `n` bytes have arrived in the slices of the last `space`, the first slice before
+    /// the second. Gives the second segment back if it was not needed, so that an idle connection
+    /// holds no segment.
     ///
     /// # Safety
     /// As many bytes of them are initialised.
     pub(super) unsafe fn filled(&mut self, n: usize) {
         let room = self.end.room();
-        assert!(n <= room + self.lent, "more bytes than there was space for");
+        assert!(n <= room + self.lent, "more bytes were written than there was room for");
         self.lent = 0;
         self.landed(n.min(room));
         if n > room {
@@ -230,7 +228,7 @@ impl ByteFiller {
         }
     }
 
-    /// Bytes landed in the current node.
+    /// Notes that bytes arrived in the current node.
     fn landed(&mut self, n: usize) {
         if n > 0 {
             trace::wrote(self.end.node, self.end.at, n);
@@ -238,7 +236,7 @@ impl ByteFiller {
         }
     }
 
-    /// The scan begins where the first node does.
+    /// Starts the scan at the start of the first node.
     fn start_scan(&mut self) {
         if self.scan.node.is_null() {
             self.scan = self.end.mark();
@@ -246,7 +244,8 @@ impl ByteFiller {
         }
     }
 
-    /// Adds bytes that arrived elsewhere. After an error, which is OutOfMemory, a part of them.
+    /// Adds bytes that arrived elsewhere. If it returns an error, which is OutOfMemory, a part of
+    /// the bytes was added.
     pub(crate) fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let least = bytes.len().min(SMALL);
@@ -256,13 +255,13 @@ impl ByteFiller {
         Ok(())
     }
 
-    /// Bytes that arrived and that the scan has not gone over.
+    /// Returns the number of bytes that arrived and were not scanned.
     pub(crate) fn unscanned(&self) -> usize {
         self.end.bytes().wrapping_sub(self.scan_bytes) as usize
     }
 
-    /// Scans the next frame if it is there whole. `max_msg_size` limits its body; that, and the
-    /// limit of the whole message, are applied as soon as the header is there.
+    /// Scans the next frame if it is complete. `max_msg_size` limits its body. Both `max_msg_size`
+    /// and the limit of the whole message apply as soon as the header has arrived.
     #[inline]
     pub(crate) fn next_frame(&mut self, max_msg_size: Option<u64>) -> Result<Option<Scanned>, ProtocolError> {
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
@@ -312,7 +311,7 @@ impl ByteFiller {
         Ok(Some(Scanned { header }))
     }
 
-    /// Whether the message may have this part, too.
+    /// Returns an error if this part would make the message too large.
     #[inline]
     fn check_message(&self, header: &Header) -> Result<(), ProtocolError> {
         let size = self.so_far.saturating_add(header.body_len).saturating_add(header.header_len as u64);
@@ -322,10 +321,10 @@ impl ByteFiller {
         Ok(())
     }
 
-    /// Scans the messages of short parts that come next, at most `most`: as calls of `next_frame`
-    /// would, but quicker. Returns how many there were. What comes behind them is for `next_frame`,
-    /// as is one that does not lie together, and one with a part that `judge`, which is told
-    /// whether more parts follow and how long this one is, does not want.
+    /// Scans the next messages of short parts, at most `most`, like calls of `next_frame` but
+    /// faster. Returns their number. Three kinds of messages are left to `next_frame`: longer
+    /// messages, messages that are not contiguous, and messages with a part that `judge` rejects.
+    /// `judge` gets a flag that is true if more parts follow, and the length of the part.
     #[inline]
     pub(crate) fn next_short_messages(
         &mut self,
@@ -333,7 +332,7 @@ impl ByteFiller {
         max_msg_size: Option<u64>,
         mut judge: impl FnMut(bool, u64) -> bool,
     ) -> u32 {
-        // What lies together is never longer than a segment.
+        // Contiguous bytes are never longer than a segment.
         let limited =
             max_msg_size.is_some_and(|limit| limit < u64::from(u8::MAX)) || self.longest < LARGE as u64;
         let arrived = self.end.bytes().wrapping_sub(self.scan_bytes);
@@ -343,7 +342,7 @@ impl ByteFiller {
         let mut start = self.scan;
         // SAFETY: `arrived` bytes lie behind the scan position.
         let mut left = unsafe { start.run(arrived) };
-        // Of a message whose last part has not come nothing counts.
+        // A message whose last part has not arrived does not count.
         let (mut at, mut end, mut count, mut last_len) = (start.at, start.at, 0, 0);
         while count < most && left >= 2 {
             // SAFETY: `left` bytes lie together behind `at`.
@@ -384,8 +383,8 @@ impl ByteFiller {
         frame::decode_header(&bytes[..n])
     }
 
-    /// The header at the scan position announces more than has arrived: a large body gets memory of
-    /// its own, and what has arrived of it is moved there.
+    /// Called when the header at the scan position announces more bytes than have arrived. A large
+    /// body gets its own memory, and its arrived bytes move there.
     #[cold]
     fn expect_body(&mut self, header: &Header, arrived: u64) {
         let arrived = arrived - header.header_len as u64;
@@ -395,7 +394,7 @@ impl ByteFiller {
         }
         // SAFETY: the node is published only when all of the body has arrived.
         let message = usize::try_from(header.body_len).ok().and_then(|len| unsafe { Message::uninit(len) });
-        // The buffer that the node may need is at hand before anything is cut off.
+        // Get the buffer that the node may need before any bytes are cut off.
         let (Some(mut message), Some(_)) = (message, self.end.spare(WITH_EXTERNAL)) else {
             self.exhausted = true;
             return;
@@ -404,37 +403,37 @@ impl ByteFiller {
         // SAFETY: the header has arrived.
         unsafe { body.skip(header.header_len as u64) };
         let cut = body;
-        // SAFETY: so have `arrived` bytes of the body, which is longer.
+        // SAFETY: `arrived` bytes of the body have arrived, and the body is longer.
         unsafe { body.copy_to(message.data_ptr(), arrived as usize) };
         let bytes = self.scan_bytes.wrapping_add(header.header_len as u64);
-        // SAFETY: nothing of it is published, and the header's last byte lies in a node that is not
-        // external.
+        // SAFETY: these bytes are unpublished, and the header's last byte lies in a node that is
+        // not external.
         unsafe { self.end.cut(cut, bytes) };
         self.exhausted = self.end.enter_external(&mut message, arrived as usize).is_err();
         self.end.drop_spare();
     }
 
-    /// Appends the body of the frame that was scanned last, if it is not published yet and there is
-    /// memory for it.
+    /// Appends the body of the frame that was scanned last. The frame must be unpublished, and
+    /// there must be memory for it.
     pub(crate) fn body_of_last(&self, out: &mut Vec<u8>) -> Result<(), NoMemory> {
         if let Some((mut body, len)) = self.last {
             out.try_reserve_exact(usize::try_from(len).map_err(|_| NoMemory)?)?;
-            // SAFETY: the frame has arrived and is not published, so it was not given up.
+            // SAFETY: the frame has arrived and is not published, so it was not released.
             unsafe { body.pieces(len, |piece| out.extend_from_slice(piece)) };
         }
         Ok(())
     }
 
-    /// The frame that was scanned last is for the owner: a part of a message always is, and a
-    /// command that the caller says it of.
+    /// Marks the frame that was scanned last as one for the owner. Parts of a message always are.
+    /// The caller decides it for commands.
     pub(crate) fn keep_last(&mut self) {
         self.kept = (self.scan, self.scan_bytes);
     }
 
-    /// Makes everything visible up to the last message boundary that was scanned, as `messages`
-    /// more messages (frames with neither MORE nor COMMAND; a command may come between the parts of
-    /// a message, and ends nothing). Commands behind it that are not for the owner stay hidden: a
-    /// consumer that sees a frame counts on a message.
+    /// Publishes everything up to the last scanned message boundary, as `messages` more messages:
+    /// frames with neither MORE nor COMMAND. A command may come between the parts of a message, and
+    /// does not end the message. Commands behind the boundary that are not for the owner stay
+    /// hidden, because a consumer that sees a frame expects a message.
     pub(crate) fn publish_scanned(&mut self, messages: u32) {
         self.last = None;
         let (position, bytes) = self.begun.unwrap_or(self.kept);
@@ -443,8 +442,8 @@ impl ByteFiller {
         }
     }
 
-    /// Cuts off the commands that came last and are not for the owner, so that a peer that sends
-    /// only commands (PING), be it between the parts of a message, does not fill memory.
+    /// Cuts off the last commands that are not for the owner. So a peer that sends only commands
+    /// (PING), even between the parts of a message, does not fill memory.
     pub(crate) fn forget_commands(&mut self) {
         let (kept, kept_bytes) = self.kept;
         let commands = self.scan_bytes.wrapping_sub(kept_bytes);
@@ -463,17 +462,18 @@ impl ByteFiller {
         let mut position = self.scan;
         // SAFETY: `unfinished` bytes have arrived behind the scan position, and are not published.
         unsafe { position.pieces(unfinished as u64, |piece| copy.extend_from_slice(piece)) };
-        // SAFETY: at or behind the mark: what was published since was for the owner.
+        // SAFETY: at or behind the mark: all bytes published since were for the owner.
         unsafe { self.end.cut(kept, kept_bytes) };
         self.scan = kept;
         self.scan_bytes = kept_bytes;
         self.partial = None;
         self.last = None;
-        // Less than was cut off; if there is no memory even so, there is none for what follows.
+        // These bytes are fewer than were cut off. If there is no memory even now, there is no
+        // memory for later bytes.
         self.exhausted |= self.append(&copy).is_err();
     }
 
-    /// Gives up all memory if the consumer, which has read `read` bytes, is done with everything
+    /// Releases all memory if the consumer, which has read `read` bytes, has finished everything
     /// that has arrived.
     pub(super) fn rest(&mut self, consumer: &mut Consumer, read: u64) -> bool {
         if self.unscanned() > 0 || self.begun.is_some() || !self.end.rest(consumer, read) {
@@ -486,23 +486,23 @@ impl ByteFiller {
         true
     }
 
-    /// Bytes that have arrived and are not published.
+    /// Returns the number of bytes that have arrived and are not published.
     #[cfg(test)]
     pub(crate) fn pending(&self) -> u64 {
         super::chain::bytes_behind(self.end.shared.tail.0.load(Ordering::Relaxed), self.end.bytes())
     }
 
-    /// Messages that are published and that the consumer has not given credit for.
+    /// Returns the number of published messages that the consumer has not credited.
     pub(crate) fn backlog(&self) -> u32 {
         self.end.in_flight().try_into().unwrap_or(u32::MAX)
     }
 
-    /// Published bytes that the consumer has not given credit for.
+    /// Returns the number of published bytes that the consumer has not credited.
     pub(crate) fn unread(&self) -> u64 {
         self.end.unconsumed()
     }
 
-    /// The connection was lost: forgets what is not published.
+    /// Called after a lost connection: drops the unpublished bytes.
     pub(crate) fn truncate_to_published(&mut self) {
         let scan = self.end.mark();
         if scan.node.is_null() {
@@ -524,7 +524,7 @@ impl ByteFiller {
         self.exhausted = false;
     }
 
-    /// Frees what is held ready for the next read: call it when a connection goes idle.
+    /// Frees the memory held for the next read. Call it when a connection goes idle.
     pub(crate) fn release_spare(&mut self) {
         self.lent = 0;
         self.end.release_spare();

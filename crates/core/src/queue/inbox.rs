@@ -10,34 +10,34 @@
 //!           parked_hint()   [light barrier; parked or exposed?] -> nudge()
 //! ```
 //!
-//! An owner whose inproc producers all call `nudge` itself, which has a full fence, parks by
+//! If all inproc producers of an owner call `nudge`, which has a full fence, the owner parks with
 //! `prepare_park_alone`.
 //!
-//! No wake-up is lost: of the two stores (`parked` here, `pending` or a chain's tail there) and the
-//! two loads that follow them behind a barrier, at least one load sees the other side's store. The
-//! light barrier of `parked_hint` costs nothing on the sending path because `prepare_park` pays for
-//! both with the heavy one.
+//! No wake-up is lost. One side stores `parked`, the other stores `pending` or a chain's tail. Each
+//! side then loads the other's value behind a barrier, so at least one load sees the other side's
+//! store. The light barrier of `parked_hint` is free for the sender, because `prepare_park` pays
+//! for both sides with the heavy barrier.
 
 use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use crate::sync::{Mutex, barrier_heavy, barrier_light, lock};
 
-/// Wakes a sleeping owner: an eventfd, a condition variable. A call while the owner is awake makes
-/// its next sleep end at once.
+/// Wakes a sleeping owner: an eventfd, a condition variable. If the owner is awake, its next sleep
+/// ends at once.
 pub(crate) trait Unpark: Send + Sync {
-    /// Called from any thread, without locks held by the inbox; must not block.
+    /// Called from any thread, without locks of the inbox held. Must not block.
     fn unpark(&self);
 }
 
-/// Memory for this many news is not kept.
+/// Memory for this many news or fewer is not kept.
 const LITTLE: usize = 4;
 
-/// What is in an inbox, or was. The news of a socket with one peer come singly, and take no memory
-/// but this.
+/// Current or drained contents of an inbox. The news of a socket with one peer come one at a time,
+/// and need no memory besides this struct.
 #[derive(Debug)]
 pub(crate) struct Items<T> {
     first: Option<T>,
     more: Vec<T>,
-    /// How many of them have lost their meaning.
+    /// Number of news that are obsolete.
     void: usize,
 }
 
@@ -51,15 +51,15 @@ impl<T> Items<T> {
             self.first = Some(item);
         } else {
             if self.more.capacity() == 0 {
-                // A peer is there and has said something: an owner that does not care for it has
-                // these two for long.
+                // The usual contents for an idle owner: a peer has come and has sent data. The
+                // owner may hold these two news for a long time.
                 self.more.reserve_exact(1);
             }
             self.more.push(item);
         }
     }
 
-    /// Takes all of them out.
+    /// Takes all news out.
     fn take(&mut self) -> Items<T> {
         let first = self.first.take();
         let more = match self.more.capacity() {
@@ -71,8 +71,8 @@ impl<T> Items<T> {
         Items { first, more, void: 0 }
     }
 
-    /// `more` of them have lost their meaning. Once that is so for half of all, those for which
-    /// `is_void` says so are taken out.
+    /// Notes that `more` news are obsolete. Once half of all news are obsolete, removes those for
+    /// which `is_void` returns true.
     fn discard(&mut self, more: usize, mut is_void: impl FnMut(&mut T) -> bool) -> Vec<T> {
         self.void += more;
         if self.void * 2 < usize::from(self.first.is_some()) + self.more.len() {
@@ -93,7 +93,7 @@ impl<T> IntoIterator for Items<T> {
     type Item = T;
     type IntoIter = std::iter::Chain<std::option::IntoIter<T>, std::vec::IntoIter<T>>;
 
-    /// The oldest first.
+    /// Returns the news, oldest first.
     fn into_iter(self) -> Self::IntoIter {
         self.first.into_iter().chain(self.more)
     }
@@ -101,28 +101,29 @@ impl<T> IntoIterator for Items<T> {
 
 /// The owner sleeps, or is about to.
 const PARKED: u8 = 1;
-/// The wake descriptor was handed to the application (ZMQ_FD): it is woken for everything.
+/// The wake descriptor was handed to the application (ZMQ_FD). Every event wakes the owner.
 const EXPOSED: u8 = 2;
-/// The owner is gone for good.
+/// The owner is permanently gone.
 const CLOSED: u8 = 4;
 
-/// News for one owner. Alone on its cache lines: every call of the owner looks at it, and every
-/// message of an inproc peer.
+/// News for one owner. On its own cache lines, because every call of the owner and every message of
+/// an inproc peer looks at it.
 #[repr(align(128))]
 pub(crate) struct Inbox<T, W> {
     news: Mutex<Items<T>>,
-    /// Something may be in `news`.
+    /// True if `news` may contain items.
     pending: AtomicBool,
-    /// PARKED, EXPOSED.
+    /// PARKED, EXPOSED, CLOSED.
     // Relaxed: fence, by `prepare`, `expose`, `push`, `nudge` and `parked_hint`; CLOSED is own:
-    // under the lock of the news. The thread that clears PARKED wakes, by a lock or a system call,
-    // which orders what follows; a bit that is seen too long wakes once too often.
+    // under the lock of the news. The thread that clears PARKED wakes the owner by a lock or a
+    // system call, which orders the later steps. A bit that is seen for too long causes one extra
+    // wake-up.
     state: AtomicU8,
     waker: W,
 }
 
 impl<T, W: Unpark> Inbox<T, W> {
-    /// An empty inbox, whose owner is awake.
+    /// Returns an empty inbox whose owner is awake.
     pub(crate) fn new(waker: W) -> Self {
         Inbox {
             news: Mutex::new(Items::new()),
@@ -132,7 +133,7 @@ impl<T, W: Unpark> Inbox<T, W> {
         }
     }
 
-    /// What wakes the owner.
+    /// Returns the waker of the owner.
     pub(crate) fn waker(&self) -> &W {
         &self.waker
     }
@@ -155,23 +156,23 @@ impl<T, W: Unpark> Inbox<T, W> {
         self.wake();
     }
 
-    /// Whether there may be news.
+    /// True if there may be news.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
         // Acquire pairs with the Release in `push`.
         self.pending.load(Ordering::Acquire)
     }
 
-    /// `count` news may have lost their meaning to an owner that has not looked since: those for
-    /// which `is_void` says so go. They are looked for, from the oldest to the newest, once there
-    /// are as many of them as of others.
+    /// Notes that `count` news may be obsolete for an owner that has not looked since. News for
+    /// which `is_void` returns true are removed. The search runs from the oldest to the newest,
+    /// once there are as many obsolete news as others.
     pub(crate) fn discard(&self, count: usize, is_void: impl FnMut(&mut T) -> bool) {
         let void = lock(&self.news).discard(count, is_void);
-        // Outside of the lock: what goes may tell others so.
+        // Outside of the lock: a dropped item may notify other threads.
         drop(void);
     }
 
-    /// How many news are there.
+    /// Returns the number of news.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let all = lock(&self.news);
@@ -180,21 +181,21 @@ impl<T, W: Unpark> Inbox<T, W> {
 
     /// Takes all news out.
     pub(crate) fn drain(&self) -> Items<T> {
-        // Cleared before the news are taken: a push in between leaves it set for nothing, never
-        // cleared with news inside. A swap, so that the lock below comes after it also for the
-        // pusher that set it.
+        // Cleared before the news are taken: a push in between may leave the flag set with no news
+        // inside, but never cleared with news inside. A swap, so that the lock below comes after it
+        // also for the pusher that set the flag.
         if self.pending.swap(false, Ordering::AcqRel) { lock(&self.news).take() } else { Items::new() }
     }
 
-    /// The owner is going to sleep. False: there are news, do not sleep (and `finish_park` is not
-    /// needed). After true, the owner looks at its inproc chains once more, sleeps until woken, and
-    /// calls `finish_park`.
+    /// Prepares the owner for sleep. Returns false if there are news: the owner must not sleep and
+    /// need not call `finish_park`. After true, the owner looks at its inproc chains once more,
+    /// sleeps until woken, and calls `finish_park`.
     pub(crate) fn prepare_park(&self) -> bool {
         self.prepare(barrier_heavy)
     }
 
-    /// As `prepare_park`, for an owner without inproc chains, or one that is rung for them:
-    /// `parked_hint` is not asked, so no other thread need be disturbed.
+    /// Like `prepare_park`, for an owner without inproc chains, or an owner that is rung for them.
+    /// No thread calls `parked_hint` for it, so other threads need not be disturbed.
     pub(crate) fn prepare_park_alone(&self) -> bool {
         // Pairs with the fences in `push` and `nudge`.
         self.prepare(|| fence(Ordering::SeqCst))
@@ -213,26 +214,26 @@ impl<T, W: Unpark> Inbox<T, W> {
         true
     }
 
-    /// The owner is awake.
+    /// Notes that the owner is awake.
     pub(crate) fn finish_park(&self) {
         self.state.fetch_and(!PARKED, Ordering::Relaxed);
     }
 
-    /// From now on everything wakes, asleep or not: the application waits on the wake descriptor
-    /// itself.
+    /// From now on every event wakes, whether the owner sleeps or not, because the application
+    /// waits on the wake descriptor itself.
     pub(crate) fn expose(&self) {
         self.state.fetch_or(EXPOSED, Ordering::Relaxed);
-        // Store `exposed`, then the caller looks at what is there already: the same pairing as in
+        // Store `exposed`, then the caller looks at the existing news: the same pairing as in
         // `prepare_park`.
         barrier_heavy();
     }
 
-    /// Takes that back: the owner waits by itself again. Called by the owner only.
+    /// Reverts `expose`: the owner waits itself again. Called only by the owner.
     pub(crate) fn conceal(&self) {
         self.state.fetch_and(!EXPOSED, Ordering::Relaxed);
     }
 
-    /// The owner is gone: what is here and what still comes is dropped.
+    /// Notes that the owner is gone: present and future news are dropped.
     pub(crate) fn close(&self) {
         let news = {
             let mut all = lock(&self.news);
@@ -242,21 +243,22 @@ impl<T, W: Unpark> Inbox<T, W> {
         drop(news);
     }
 
-    /// Whether the wake descriptor was handed to the application.
+    /// True if the wake descriptor was handed to the application.
     #[inline]
     pub(crate) fn is_exposed(&self) -> bool {
         self.state.load(Ordering::Relaxed) & EXPOSED != 0
     }
 
-    /// Wakes the owner if it sleeps, without news: something outside of the inbox changed, an
-    /// inproc chain for example.
+    /// Wakes the owner if it sleeps, without news. For changes outside of the inbox, for example in
+    /// an inproc chain.
     pub(crate) fn nudge(&self) {
         // Store (the caller's), then load `state`: pairs with the heavy barrier in `prepare_park`.
         fence(Ordering::SeqCst);
         self.wake();
     }
 
-    /// Whether `nudge` would wake, asked right after publishing to an inproc chain. Costs one load.
+    /// True if `nudge` would wake the owner. Called right after publishing to an inproc chain.
+    /// Costs one load.
     #[inline]
     pub(crate) fn parked_hint(&self) -> bool {
         // Store (the chain's tail), then load `state`: pairs with the heavy barrier in
@@ -270,8 +272,8 @@ impl<T, W: Unpark> Inbox<T, W> {
         if state & (PARKED | EXPOSED) == 0 {
             return;
         }
-        // The thread that clears the bit wakes; others need not. Relaxed: look; the waker's own
-        // system call or lock orders what follows.
+        // Only the thread that clears the bit wakes. Relaxed: look; the waker's own system call or
+        // lock orders the later steps.
         let former = self.state.fetch_and(!PARKED, Ordering::Relaxed);
         if former & (PARKED | EXPOSED) != 0 {
             self.waker.unpark();

@@ -1,4 +1,4 @@
-//! `Log`: one chain of frames that many connections read, for messages that go to many peers alike.
+//! `Log`: one chain of frames that many connections read, for messages that go to many peers.
 //!
 //! ```text
 //! Log (owner encodes, once)  ->  chunk -> chunk -> chunk
@@ -6,23 +6,23 @@
 //! ```
 //!
 //! The owner appends whole messages to the newest chunk and publishes them with one Release store
-//! of `tail`, as in a chain. Each connection reads with a `LogReader` of its own, under the lock of
-//! its pump, as it reads a queue with a `ByteDrain`: bytes are taken in pieces of any size, and a
-//! lost connection goes back to the last whole message. How far it has come stands in its
-//! [`Progress`], by which the owner holds it to its high-water mark.
+//! of `tail`, as in a chain. Each connection has its own `LogReader` and uses it under the lock of
+//! its pump, like a queue with a `ByteDrain`: it takes bytes in pieces of any size, and a lost
+//! connection goes back to the last whole message. Its [`Progress`] shows how far it has come. The
+//! owner uses this to enforce the high-water mark.
 //!
-//! A chunk is freed, or used again, when nothing refers to it: the readers hold the chunk they are
-//! in, each chunk the next one, the log a *window* of the newest ones. A reader that still holds
-//! the oldest chunk when the window is full must be sent away by the owner, which copies what it
-//! has not sent to the connection's own queue ([`LogReader::unsent`]). So a log never grows beyond
-//! its window.
+//! A chunk is freed or reused when the last reference to it is gone. A reader holds the chunk it is
+//! in, each chunk holds the next one, and the log holds a *window* of the newest chunks. If a
+//! reader still holds the oldest chunk when the window is full, the owner must detach it. The owner
+//! then copies its unsent messages to the connection's own queue ([`LogReader::unsent`]). So a log
+//! never grows beyond its window.
 //!
 //! Invariants, on which the `unsafe` here rests:
-//! - bytes before the published tail are never written again before the chunk is used anew, for
-//!   which nothing else may refer to it;
-//! - bytes behind it belong to the log alone; `next` is written once, before any byte of the next
-//!   chunk is published;
-//! - a message lies in one chunk.
+//! - Bytes before the published tail are never written again before the chunk is reused. A chunk is
+//!   reused only without other references to it.
+//! - Bytes behind the tail belong to the log alone. `next` is written once, before any byte of the
+//!   next chunk is published.
+//! - A message lies in one chunk.
 
 use super::chain;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -37,38 +37,39 @@ use tautline_proto::frame;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Bytes of a chunk: what is worth a write. In a simulation few, so that the window is often full.
+/// Size of a chunk in bytes: large enough to be worth a write. Small in a simulation, so that the
+/// window is often full.
 const CHUNK: usize = match (cfg!(loom), cfg!(simulated)) {
     (true, _) => 40,
     (false, true) => 18 * 1024,
     (false, false) => 64 * 1024,
 };
-/// Chunks of the window.
+/// Number of chunks in the window.
 const WINDOW: usize = if cfg!(any(loom, simulated)) { 2 } else { 16 };
-/// A message with headers is at most so long.
+/// Limit for the length of a message with headers.
 pub(crate) const LONGEST: usize = CHUNK / 2;
-/// Readers are told how many messages they are behind: more than the window holds, and a chunk that
-/// is left, are never counted.
+/// Readers are told how many messages they are behind. The largest distance is the window plus the
+/// chunk that a reader leaves.
 const _: () = assert!(((WINDOW + 1) * CHUNK) as u64 <= chain::COUNTABLE);
-/// `Chunk::end` while more may come.
+/// Value of `Chunk::end` while more bytes may come.
 const OPEN: usize = usize::MAX;
 
 /// A piece of the log.
 struct Chunk {
     bytes: *mut u8,
-    /// Where the bytes end; `OPEN` in the newest chunk.
-    // Relaxed: behind the tail: as it was when the bytes were published that the reader looks for,
-    // or `OPEN` if they all lie here. Alone, in `reset`.
+    /// The end of the bytes; `OPEN` in the newest chunk.
+    // Relaxed: behind the tail: the value from when the bytes that the reader looks for were
+    // published, or `OPEN` if they all lie here. Alone, in `reset`.
     end: AtomicUsize,
-    /// The following chunk. Written by the log before `end`; read for bytes that are published
-    /// behind this chunk.
+    /// The next chunk. Written by the log before `end`; read for bytes that are published behind
+    /// this chunk.
     next: UnsafeCell<Option<Arc<Chunk>>>,
     #[cfg(loom)]
     shadow: Box<[UnsafeCell<()>]>,
 }
 
-// SAFETY: the bytes belong to the chunk; which end may touch which of them, and `next`, is said in
-// the module's invariants.
+// SAFETY: the bytes belong to the chunk. The module's invariants say which end may access which of
+// them, and `next`.
 unsafe impl Send for Chunk {}
 // SAFETY: as above.
 unsafe impl Sync for Chunk {}
@@ -85,14 +86,14 @@ impl Chunk {
         })
     }
 
-    /// As good as new.
+    /// Resets the chunk to its initial state.
     fn reset(&mut self) {
         self.end.store(OPEN, Relaxed);
-        // SAFETY: `&mut self`: no other thread looks.
+        // SAFETY: `&mut self`: no other thread accesses it.
         self.next.with_mut(|next| unsafe { *next = None });
     }
 
-    /// The chunk behind this one.
+    /// Returns the next chunk.
     ///
     /// # Safety
     /// Bytes behind this chunk are published and were seen by an Acquire load of the tail.
@@ -106,7 +107,7 @@ impl Chunk {
     /// The bytes are published, and were seen by an Acquire load of the tail.
     unsafe fn slice(&self, at: usize, len: usize) -> &[u8] {
         self.trace(at, len, false);
-        // SAFETY: published bytes are not written any more as long as the chunk is held.
+        // SAFETY: published bytes are not written again as long as the chunk is held.
         unsafe { std::slice::from_raw_parts(self.bytes.add(at), len) }
     }
 
@@ -126,8 +127,8 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let memory = std::ptr::slice_from_raw_parts_mut(self.bytes.cast::<MaybeUninit<u8>>(), CHUNK);
-        // SAFETY: allocated in `new` with just this size. Chunks that follow are dropped one inside
-        // the other, no more than a window of them.
+        // SAFETY: allocated in `new` with exactly this size. The following chunks are dropped
+        // recursively, at most a window of them.
         drop(unsafe { Box::from_raw(memory) });
     }
 }
@@ -136,46 +137,46 @@ impl Drop for Chunk {
 struct Shared {
     // Relaxed: own, for the owner that asks how far a reader is behind.
     tail: Padded<AtomicU64>,
-    /// The same since the beginning, for statistics.
+    /// Counts since the beginning, for statistics.
     // Relaxed: number, for statistics.
     messages: AtomicU64,
     // Relaxed: number, for statistics.
     bytes: AtomicU64,
 }
 
-/// How far one reader has come.
+/// Progress of one reader.
 pub(crate) struct Progress {
     shared: Arc<Shared>,
-    /// Messages and bytes that were taken whole. Written by the reader. A number only: nothing is
-    /// read or reused on its account.
-    // Relaxed: number: chunks are used again by their count of references.
+    /// Messages and bytes that were taken as a whole. Written by the reader. Only a number: it does
+    /// not decide about reading or reusing memory.
+    // Relaxed: number: chunks are reused by their reference count.
     head: AtomicU64,
 }
 
 impl Progress {
-    /// Published messages that are not taken whole.
+    /// Returns the number of published messages that are not completely taken.
     #[inline]
     pub(crate) fn behind(&self) -> u64 {
         let tail = self.shared.tail.0.load(Relaxed);
         chain::messages_behind(self.head.load(Relaxed), tail >> chain::BYTE_BITS)
     }
 
-    /// Owner: messages and bytes published since some beginning.
+    /// Owner: returns the numbers of messages and bytes published since some start.
     pub(crate) fn published(&self) -> (u64, u64) {
         (self.shared.messages.load(Relaxed), self.shared.bytes.load(Relaxed))
     }
 
-    /// Bytes of them.
+    /// Returns the number of bytes that the reader is behind.
     pub(crate) fn behind_bytes(&self) -> u64 {
         chain::bytes_behind(self.head.load(Relaxed), self.shared.tail.0.load(Relaxed))
     }
 }
 
-/// How long a log is, to see later whether it has grown.
+/// Length of a log, to check later whether it has grown.
 pub(crate) struct LogLength(Arc<Shared>);
 
 impl LogLength {
-    /// A number that changes with every message that is published.
+    /// Returns a number that changes with every published message.
     pub(crate) fn now(&self) -> u64 {
         self.0.tail.0.load(Acquire)
     }
@@ -184,17 +185,17 @@ impl LogLength {
 /// The owner's end.
 pub(crate) struct Log {
     shared: Arc<Shared>,
-    /// The newest chunks, each with the count of bytes at its beginning.
+    /// The newest chunks, each with the byte count at its beginning.
     window: VecDeque<(Arc<Chunk>, u64)>,
-    /// Where the next byte goes in the newest chunk.
+    /// Position of the next byte in the newest chunk.
     at: usize,
-    /// Counts of what is published.
+    /// Published bytes and messages.
     bytes: u64,
     messages: u64,
 }
 
 impl Log {
-    /// An empty log without any chunk.
+    /// Returns an empty log without chunks.
     pub(crate) fn new() -> Self {
         let (messages, bytes) = chain::start();
         let tail = Padded(AtomicU64::new(chain::pack(messages, bytes)));
@@ -202,15 +203,15 @@ impl Log {
         Log { shared: Arc::new(shared), window: VecDeque::new(), at: CHUNK, bytes, messages }
     }
 
-    /// Whether a message of `len` bytes with its headers can be appended now. If not, see
+    /// True if a message of `len` bytes, including headers, can be appended now. If not, see
     /// [`Log::turn`].
     #[inline]
     pub(crate) fn fits(&self, len: usize) -> bool {
         len <= CHUNK - self.at
     }
 
-    /// Goes on in a fresh chunk. False: the window is full and its oldest chunk in use, by readers
-    /// of which [`Log::holds_oldest`] is true.
+    /// Continues in a new chunk. Returns false if the window is full and its oldest chunk is in
+    /// use. [`Log::holds_oldest`] is true for the readers that use it.
     #[cold]
     pub(crate) fn turn(&mut self) -> bool {
         let used = self.window.len() > 1
@@ -236,14 +237,14 @@ impl Log {
         true
     }
 
-    /// Whether this reader keeps the oldest chunk of the window in use.
+    /// True if this reader keeps the oldest chunk of the window in use.
     pub(crate) fn holds_oldest(&self, progress: &Progress) -> bool {
-        // One that has read the oldest chunk to its end is still in it.
+        // A reader that has read the oldest chunk to its end is still in it.
         let second = self.window.get(1).map_or(self.bytes, |(_, start)| *start);
         progress.behind_bytes() >= self.bytes.wrapping_sub(second)
     }
 
-    /// Appends a message of one part, for which there is room (`fits`), and publishes it.
+    /// Appends a message of one part and publishes it. There must be room for it (`fits`).
     #[inline]
     pub(crate) fn append(&mut self, body: &[u8]) {
         let n = body.len();
@@ -274,7 +275,7 @@ impl Log {
         self.publish(header_len + n);
     }
 
-    /// Appends a message that is encoded already, and publishes it. There must be room.
+    /// Appends an encoded message and publishes it. There must be room.
     pub(crate) fn append_encoded(&mut self, frames: &[u8]) {
         let Some((chunk, _)) = self.window.back().filter(|_| frames.len() <= CHUNK - self.at) else { return };
         chunk.trace(self.at, frames.len(), true);
@@ -296,25 +297,25 @@ impl Log {
         self.shared.bytes.store(self.bytes, Relaxed);
     }
 
-    /// How long it is.
+    /// Returns the length of the log.
     pub(crate) fn length(&self) -> LogLength {
         LogLength(self.shared.clone())
     }
 
-    /// Count of messages published.
+    /// Returns the number of published messages.
     #[inline]
     pub(crate) fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Count of bytes published.
+    /// Returns the number of published bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// A reader of all that is published from now on; `None` if that needs a chunk and there is
-    /// none (see `turn`).
+    /// Returns a reader of all messages that are published from now on. `None` if it needs a chunk
+    /// and there is no chunk (see `turn`).
     pub(crate) fn reader(&mut self) -> Option<(LogReader, Arc<Progress>)> {
         if self.window.is_empty() && !self.turn() {
             return None;
@@ -335,7 +336,7 @@ impl Log {
     }
 }
 
-/// A place in the log and its count of bytes.
+/// A place in the log and its byte count.
 #[derive(Clone)]
 struct Place {
     chunk: Arc<Chunk>,
@@ -344,8 +345,8 @@ struct Place {
 }
 
 impl Place {
-    /// Goes to the chunk that holds the next byte, and says how many of `visible` bytes lie
-    /// together there.
+    /// Moves to the chunk that holds the next byte. Returns how many of `visible` bytes are
+    /// contiguous there.
     ///
     /// # Safety
     /// At least one and at least `visible` bytes behind this place are published, seen by an
@@ -378,7 +379,7 @@ impl Place {
         }
     }
 
-    /// Becomes `other`; spares the count of references if it is in the same chunk.
+    /// Copies `other`. Does not touch the reference count if `other` is in the same chunk.
     fn set(&mut self, other: &Place) {
         if !Arc::ptr_eq(&self.chunk, &other.chunk) {
             self.chunk = other.chunk.clone();
@@ -392,19 +393,19 @@ pub(crate) struct LogReader {
     progress: Arc<Progress>,
     /// The tail word as last loaded.
     tail: u64,
-    /// Up to here bytes were taken.
+    /// Bytes before this place were taken.
     taken: Place,
-    /// The frame boundary from which the search for message boundaries goes on: `whole <= frame <=
-    /// taken`.
+    /// The frame boundary from which the search for message boundaries continues: `whole <= frame
+    /// <= taken`.
     frame: Place,
-    /// The end of the last message that was taken whole.
+    /// The end of the last message that was taken as a whole.
     whole: Place,
     /// Count of messages up to `whole`.
     messages: u64,
 }
 
 impl LogReader {
-    /// Bytes that are published and not taken yet.
+    /// Returns the number of bytes that are published and not taken yet.
     #[inline]
     pub(crate) fn pending(&mut self) -> u64 {
         // Acquire pairs with the Release in `Log::publish`.
@@ -419,8 +420,8 @@ impl LogReader {
         }
     }
 
-    /// Fills `out` with the pending bytes from the current place on: how many slices, and bytes in
-    /// them.
+    /// Fills `out` with the pending bytes from the current place on. Returns the number of slices
+    /// and of their bytes.
     pub(crate) fn slices<'a>(&'a mut self, out: &mut [IoSlice<'a>]) -> (usize, u64) {
         let known = self.known();
         let (mut chunk, mut at): (&Chunk, usize) = (&self.taken.chunk, self.taken.at);
@@ -457,7 +458,7 @@ impl LogReader {
         (out.len() - before) as u64
     }
 
-    /// Takes `n` of the pending bytes: they were written. What was written whole counts as
+    /// Takes `n` of the pending bytes after they were written. Completely written messages count as
     /// progress.
     pub(crate) fn advance(&mut self, n: u64) {
         let known = chain::bytes_ahead(self.tail, self.taken.bytes);
@@ -479,7 +480,7 @@ impl LogReader {
         self.progress.head.store(chain::pack(self.messages, self.whole.bytes), Release);
     }
 
-    /// Hops over the frames that were taken whole, up to the last message boundary, and counts
+    /// Skips over the completely taken frames, up to the last message boundary, and counts
     /// messages.
     fn find_whole(&mut self) {
         let mut at = self.frame.clone();
@@ -492,8 +493,7 @@ impl LogReader {
             let run = unsafe { at.run(left) };
             // SAFETY: as above.
             let header = unsafe { at.chunk.slice(at.at, run.min(frame::MAX_HEADER)) };
-            // Our own frames are never malformed; a header that was not taken whole is looked at
-            // next time.
+            // Our own frames are never malformed. A partly taken header is decoded next time.
             let Ok(Some(header)) = frame::decode_header(header) else { return };
             let total = header.header_len as u64 + header.body_len;
             if total > left {
@@ -508,20 +508,20 @@ impl LogReader {
         }
     }
 
-    /// The connection was lost: goes back to the start of the message that was taken only in part.
+    /// Called after a lost connection: goes back to the start of the partly taken message.
     pub(crate) fn rewind(&mut self) {
         self.taken.set(&self.whole);
         self.frame.set(&self.whole);
     }
 
-    /// Drops everything that is published, the message taken in part included.
+    /// Drops all published messages, including a partly taken one.
     pub(crate) fn discard(&mut self) {
         let pending = self.pending();
         self.advance(pending);
     }
 
-    /// Hands all messages that were not taken whole to `put`, in pieces. How many messages these
-    /// are, and how many bytes of the first one were taken.
+    /// Hands all messages that were not completely taken to `put`, in pieces. Returns the number of
+    /// these messages, and the number of taken bytes of the first one.
     pub(crate) fn unsent(mut self, mut put: impl FnMut(&[u8])) -> (u64, u64) {
         let part = self.taken.bytes.wrapping_sub(self.whole.bytes);
         self.rewind();

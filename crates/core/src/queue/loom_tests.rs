@@ -1,8 +1,8 @@
-//! Loom models of the chains and the inbox: the real code, with tiny segments so that two or three
-//! frames fill one.
+//! Loom models of the chains and the inbox, which run the real code with tiny segments, so that two
+//! or three frames fill one segment.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tautline-core --release loom_`. Every byte of a
-//! segment has a shadow cell, so a read that is not ordered after its write fails the model.
+//! segment has a shadow cell, so the model fails on a read that is not ordered after its write.
 
 use super::*;
 use crate::message::Message;
@@ -51,8 +51,8 @@ fn loom_frames_arrive_whole_and_in_order() {
     });
 }
 
-/// Without a limit: nothing but the ring orders the reader's last look at a segment before the
-/// writer's next use of it.
+/// Without a limit: only the ring orders the reader's last look at a segment before the writer's
+/// next use of it.
 #[test]
 fn loom_segments_are_recycled() {
     model(2, || {
@@ -79,7 +79,7 @@ fn loom_a_rollback_disturbs_no_reader() {
             for n in 0..2 {
                 writer.append(0, &[n; 10]).unwrap();
                 writer.publish();
-                // Ends the segment in the midst, and goes on in others.
+                // Ends the segment in the middle, and continues in others.
                 writer.append_message(MORE, &mut Message::from_slice(&[9; 70])).unwrap();
                 writer.append(0, &[9; 40]).unwrap();
                 writer.rollback();
@@ -119,7 +119,7 @@ fn loom_the_limit_is_never_exceeded() {
     });
 }
 
-/// Counts in the hint.
+/// Increments the counter in the hint.
 unsafe extern "C" fn count(_: *mut c_void, hint: *mut c_void) {
     // SAFETY: the hint is a leaked counter.
     unsafe { (*hint.cast::<AtomicUsize>()).fetch_add(1, Ordering::SeqCst) };
@@ -230,7 +230,7 @@ fn loom_scanned_frames_are_read() {
     });
 }
 
-/// Takes everything that is queued.
+/// Takes all queued bytes.
 fn take_all(drain: &mut ByteDrain, out: &mut Vec<u8>) {
     loop {
         let mut slices = [IoSlice::new(&[]); 2];
@@ -299,7 +299,7 @@ fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() 
                 if reader.holds_memory()
                     && let Ok(mut filler) = intake.try_lock()
                 {
-                    // Unless the next one has come meanwhile.
+                    // Unless the next message has come since.
                     assert!(reader.rest(&mut filler) || reader.sees_more());
                 }
                 thread::yield_now();
@@ -311,7 +311,7 @@ fn loom_a_queue_that_is_read_gives_up_its_memory_under_the_lock_of_the_intake() 
     });
 }
 
-/// An eventfd's behaviour: a wake-up is kept until it is waited for.
+/// Behaves like an eventfd: a wake-up is kept until a thread waits for it.
 struct Bell(Mutex<bool>, Condvar);
 
 impl Bell {
@@ -391,8 +391,8 @@ fn loom_a_sleeping_owner_hears_of_inproc_messages() {
     });
 }
 
-/// The first message is announced by a look, and the others behind a full fence, from when the
-/// owner is told.
+/// The first message is announced by a look. The others are announced behind a full fence, after
+/// the owner is notified.
 #[test]
 fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
     model(3, || {
@@ -432,8 +432,8 @@ fn loom_an_owner_that_is_rung_sleeps_without_the_heavy_barrier() {
     });
 }
 
-/// Takes what is pending, checks that it goes on with message `*next`, and counts; `lost`: only a
-/// part of it, then the connection is lost.
+/// Takes the pending bytes, checks that they continue with message `*next`, and counts. If `lost`
+/// is set, takes only a part; then the connection is lost.
 fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
     let mut out = Vec::new();
     let mut slices = [IoSlice::new(&[]); 2];
@@ -451,9 +451,9 @@ fn drain_log(reader: &mut LogReader, next: &mut u8, lost: &mut bool) {
     }
 }
 
-/// A connection that writes and one that does not: the log goes on in a fresh chunk while the first
-/// one reads, and when its window is full the other one's messages are taken out of it, under the
-/// pump's lock.
+/// One connection writes and one does not. The log continues in a new chunk while the first
+/// connection reads. If the window is full, the other connection's messages are taken out of the
+/// log, under the pump's lock.
 #[test]
 fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
     model(2, || {
@@ -465,7 +465,7 @@ fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
             let slow = slow.clone();
             move || {
                 let (mut next, mut lost) = (0, false);
-                // The laggard writes something too, if it still may.
+                // The slow reader also writes some bytes, if it still may.
                 if let Some(slow) = &mut *slow.lock().unwrap() {
                     let _ = slow.peek_copy(12, &mut Vec::new());
                 }
@@ -498,7 +498,7 @@ fn loom_a_log_is_read_while_it_grows_and_a_laggard_is_sent_away() {
     });
 }
 
-/// The way back: a reader that joins gets what comes after it, and its progress holds the owner to
+/// The way back: a reader that joins gets the later messages, and its progress holds the owner to
 /// the limit.
 #[test]
 fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
@@ -528,7 +528,7 @@ fn loom_a_log_never_runs_ahead_of_its_reader_by_more_than_the_limit() {
     });
 }
 
-/// An eventfd, as far as it matters.
+/// A simplified eventfd.
 struct Readable(Mutex<bool>, Condvar);
 
 impl Descriptor for Readable {
@@ -538,7 +538,7 @@ impl Descriptor for Readable {
 
     fn write(&self) {
         let written = std::mem::replace(&mut *self.0.lock().unwrap(), true);
-        assert!(!written, "a write that is spared");
+        assert!(!written, "the descriptor was written twice");
         self.1.notify_one();
     }
 
@@ -548,7 +548,7 @@ impl Descriptor for Readable {
 }
 
 impl Readable {
-    /// Sleeps as long as the descriptor cannot be read: a lost wake-up is a deadlock.
+    /// Sleeps as long as the descriptor is unreadable. A lost wake-up is a deadlock.
     fn sleep(&self) {
         let mut written = self.0.lock().unwrap();
         while !*written {
@@ -557,7 +557,8 @@ impl Readable {
     }
 }
 
-/// Two wakers; the owner makes the descriptor at first, or when it sleeps for the first time.
+/// Models two wakers. The owner makes the descriptor at first, or when it sleeps for the first
+/// time.
 fn signal_is_written(made_at_first: bool) {
     use crate::sync::atomic::AtomicU32;
     use crate::sync::atomic::Ordering::Relaxed;
@@ -584,7 +585,7 @@ fn signal_is_written(made_at_first: bool) {
             waker.join().unwrap();
         }
         signal.quieten();
-        assert!(!signal.descriptor().unwrap().read(), "nothing told, and not quiet");
+        assert!(!signal.descriptor().unwrap().read(), "the descriptor is readable without news");
     });
 }
 
@@ -598,8 +599,7 @@ fn loom_a_descriptor_that_is_made_late_is_written_for_all_that_was_told() {
     signal_is_written(false);
 }
 
-/// An owner that has looked without a descriptor makes one, and is woken by what is told afterwards
-/// only.
+/// An owner that has looked without a descriptor makes one. Only later events wake it.
 #[test]
 fn loom_a_signal_without_a_descriptor_is_quietened() {
     use crate::sync::atomic::AtomicU32;
@@ -627,11 +627,11 @@ fn loom_a_signal_without_a_descriptor_is_quietened() {
         }
         waker.join().unwrap();
         signal.quieten();
-        assert!(!signal.descriptor().unwrap().read(), "nothing told, and not quiet");
+        assert!(!signal.descriptor().unwrap().read(), "the descriptor is readable without news");
     });
 }
 
-/// A descriptor that was given back is not written, also by a thread that is just waking.
+/// A released descriptor is not written, even by a thread that is just waking the owner.
 #[test]
 fn loom_a_descriptor_is_closed_while_others_wake() {
     model(3, || {
@@ -657,8 +657,8 @@ impl crate::queue::Unpark for Signal<Readable> {
     }
 }
 
-/// The whole way of a sleep: the owner says that it sleeps, looks once more, makes its descriptor
-/// and sleeps; two others tell it something, one by news and one by a look.
+/// The complete sequence of a sleep: the owner says that it sleeps, looks once more, makes its
+/// descriptor and sleeps. Two other threads notify it, one by news and one by a look.
 #[test]
 fn loom_an_owner_that_makes_its_descriptor_to_sleep_is_woken() {
     model(2, || {

@@ -1,7 +1,7 @@
 //! The queues between a socket and a peer: chains of byte segments that hold plain ZMTP 3.1 frames.
 //!
-//! A chain has one producer and one consumer, each a handle that may wander between threads but is
-//! used by one at a time (`&mut`):
+//! A chain has one producer and one consumer. Each is a handle that may move between threads but is
+//! used by one thread at a time (`&mut`):
 //!
 //! ```text
 //! outbound:  FrameWriter (owner encodes)    -> ByteDrain   (pump hands bytes to the kernel)
@@ -9,26 +9,24 @@
 //! inproc:    FrameWriter (owner encodes)    -> FrameReader (the other owner decodes)
 //! ```
 //!
-//! The producer makes whole messages visible with one Release store of `tail`; the consumer gives
-//! credit for what it is done with by a store of `head`. Both words count messages and bytes
-//! together (`chain`). Finished segments travel back through a small ring (`pool`). Small bodies
-//! are copied into the segments; large owned ones become a node of the chain themselves
-//! (`segment`), or between two sockets travel as a pointer in the midst of the other frames
-//! (`parcel`).
+//! The producer makes whole messages visible with one Release store of `tail`. The consumer credits
+//! finished messages with a store of `head`. Both words count messages and bytes together
+//! (`chain`). Finished segments travel back through a small ring (`pool`). Small bodies are copied
+//! into the segments. Large owned bodies become a node of the chain (`segment`), or between two
+//! sockets travel as a pointer between the other frames (`parcel`).
 //!
 //! Invariants, on which all `unsafe` in this folder rests:
-//! - bytes and nodes before the published tail are read by the consumer only and never written
-//!   again before they are recycled;
-//! - bytes and nodes behind it belong to the producer, except for `next` and `end` of the last
-//!   published node, which are atomic;
-//! - only the consumer gives nodes up, and only those it has left; it goes to a next node only for
-//!   bytes that are published;
-//! - the last handle frees everything. The death of the other side is not told here: that is the
-//!   business of their owners.
+//! - Bytes and nodes before the published tail are read only by the consumer and never written
+//!   again before they are recycled.
+//! - Bytes and nodes behind it belong to the producer, except for `next` and `end` of the last
+//!   published node, which are atomic.
+//! - Only the consumer releases nodes, and only nodes that it has left. The consumer goes to a next
+//!   node only for published bytes.
+//! - The last handle frees everything. The chain does not report the end of the other side; the
+//!   owners do that.
 //!
-//! Beside the chains: `log` (one chain for many connections), `slot` (ZMQ_CONFLATE: the newest
-//! message only), `inbox` (news from the I/O side to a socket's owner) and `signal` (what wakes
-//! it).
+//! Other modules: `log` (one chain for many connections), `slot` (ZMQ_CONFLATE: only the newest
+//! message), `inbox` (news from the I/O side to a socket's owner) and `signal` (wakes the owner).
 #![allow(unsafe_code)]
 
 mod chain;
@@ -50,8 +48,8 @@ mod slot;
 mod tests;
 mod writer;
 
-/// Longest message from a peer, in bytes, and most that may wait for its owner before another is
-/// read: together they are what a queue's counters tell apart.
+/// Limit in bytes for a message from a peer, and for the bytes that may wait for its owner before
+/// another message is read. Together they are the range of a queue's counters.
 pub(crate) const LONGEST: u64 = chain::MOST_BYTES / 2;
 
 pub(crate) use chain::{Counts, Probe};
@@ -68,22 +66,22 @@ use chain::{Kind, Shared};
 use consumer::Consumer;
 use producer::Producer;
 
-/// On the wire, bodies of at least this length travel by reference: outbound when they are owned,
+/// On the wire, bodies of at least this length travel by reference: outbound if they are owned,
 /// inbound always.
 #[cfg(not(loom))]
 pub(crate) const BY_REFERENCE: usize = 32 * 1024;
 #[cfg(loom)]
 pub(crate) const BY_REFERENCE: usize = 64;
 
-/// The same for owned bodies between two sockets of one process, where nothing copies them
-/// afterwards.
+/// Like `BY_REFERENCE`, for owned bodies between two sockets of one process. No later step copies
+/// these bodies.
 pub(crate) const INPROC_BY_REFERENCE: usize = if cfg!(loom) { 64 } else { 1024 };
 
-/// And for copied ones: the receiver may take such a body as it is. Into a caller's buffer this is
-/// no slower.
+/// Like `BY_REFERENCE`, for copied bodies between two sockets of one process. The receiver may take
+/// such a body without a copy. Copying it into a caller's buffer is not slower.
 const INPROC_COPY_BY_REFERENCE: usize = if cfg!(loom) { 128 } else { 16 * 1024 };
 
-/// A queue from the owner to the kernel.
+/// Returns a queue from the owner to the kernel.
 pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
     let [producer, consumer] = Shared::pair(Kind::Wire);
     (
@@ -92,13 +90,13 @@ pub(crate) fn outbound() -> (FrameWriter, ByteDrain) {
     )
 }
 
-/// A queue from the kernel to the owner.
+/// Returns a queue from the kernel to the owner.
 pub(crate) fn inbound() -> (ByteFiller, FrameReader) {
     let [producer, consumer] = Shared::pair(Kind::Wire);
     (ByteFiller::new(Producer::new(producer)), FrameReader::new(Consumer::new(consumer)))
 }
 
-/// A queue from one socket's owner to another's.
+/// Returns a queue from one socket's owner to another's.
 pub(crate) fn inproc() -> (FrameWriter, FrameReader) {
     let [producer, consumer] = Shared::pair(Kind::Inproc);
     let writer = FrameWriter::new(Producer::new(producer), INPROC_BY_REFERENCE, INPROC_COPY_BY_REFERENCE);

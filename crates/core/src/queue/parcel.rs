@@ -1,14 +1,14 @@
-//! Parcels: large bodies between two sockets of one process, each as the message that owns it, in
-//! the place of a frame's body.
+//! Parcels: large bodies between two sockets of one process. Instead of a frame's body, the chain
+//! holds the message that owns the body.
 //!
-//! Such a frame is short and lies in one piece, so a body of any length costs little more than one
-//! of 64 bytes: no node of its own, no cache lines beyond those of a short message. The byte counts
-//! of a chain are those of its frames as they lie there; what the bodies have beyond that, as they
-//! would be on the wire, both ends count apart (`extra`).
+//! A parcel's frame is short and contiguous. So a body of any length costs little more than a body
+//! of 64 bytes: it needs no extra node, and only as many cache lines as a short message. The byte
+//! counts of a chain are those of its frames in memory. The additional size of the bodies on the
+//! wire is counted separately by both ends (`extra`).
 //!
-//! Only chains between two sockets have parcels. The bit that marks one is reserved in RFC 37, and
-//! no frame from the network has it: the reader of the network refuses it, and the end of a chain
-//! that comes from there does not look for it.
+//! Only chains between two sockets have parcels. The bit that marks a parcel is reserved in RFC 37,
+//! and no frame from the network has it: the reader of the network refuses it, and the end of a
+//! chain from the network does not look for it.
 
 use super::segment::{Position, trace};
 use super::writer::SHORT;
@@ -16,23 +16,23 @@ use crate::message::Message;
 use crate::message::packed::PACKED;
 use tautline_proto::frame;
 
-/// The flag of such a frame.
+/// Flag of a parcel's frame.
 pub(super) const PARCEL: u8 = 0x80;
-/// The length of the frame: flags, length, body.
+/// Length of the frame: flags, length, body.
 pub(super) const FRAME: usize = 2 + BODY;
-/// That of its body.
+/// Length of the frame's body.
 pub(super) const BODY: usize = PACKED;
 const _: () = assert!(BODY < SHORT);
 
-/// How many bytes more a body of this length would take on the wire than its parcel does here.
-/// Wraps around: a short one takes fewer.
+/// Returns the number of additional bytes that a body of this length would take on the wire,
+/// compared with its parcel here. Wraps around, because a short body takes fewer bytes.
 #[inline]
 pub(super) fn extra(len: usize) -> u64 {
     let header = if len < 256 { 2 } else { frame::MAX_HEADER };
     ((header + len) as u64).wrapping_sub(FRAME as u64)
 }
 
-/// Writes the frame of a message, which is then empty.
+/// Writes the frame of a message. The message is then empty.
 ///
 /// # Safety
 /// `FRAME` bytes at `at` are the caller's to write, and the message is movable.
@@ -44,8 +44,8 @@ pub(super) unsafe fn put(at: *mut u8, flags: u8, message: &mut Message) {
     unsafe { message.pack(at.add(2)) };
 }
 
-/// If the `left` bytes at `at` begin with another parcel, what its receiver looks at first is on
-/// its way into the cache.
+/// If the `left` bytes at `at` begin with another parcel, prefetches the data that its receiver
+/// reads first.
 ///
 /// # Safety
 /// `left` bytes at `at` are published to the caller.
@@ -59,10 +59,10 @@ pub(super) unsafe fn prefetch(at: *const u8, left: usize) {
 }
 
 /// Drops the messages of all parcels among the next `n` bytes, which are whole frames or the first
-/// parts of a message, and says how much their bodies would have taken beyond that.
+/// parts of a message. Returns the additional bytes that their bodies would have taken on the wire.
 ///
 /// # Safety
-/// As for `Position::skip`, and these frames are not looked at afterwards.
+/// As for `Position::skip`, and these frames are not accessed afterwards.
 pub(super) unsafe fn drop_all(mut position: Position, mut n: u64) -> u64 {
     let mut beyond = 0_u64;
     while n > 0 {
@@ -78,11 +78,11 @@ pub(super) unsafe fn drop_all(mut position: Position, mut n: u64) -> u64 {
         let total = (header.header_len as u64).saturating_add(header.body_len).min(n);
         if is_parcel {
             body = position;
-            // SAFETY: a parcel lies in one piece, wherever the position stands before that.
+            // SAFETY: a parcel is contiguous, wherever the position stands before it.
             unsafe { body.run(FRAME as u64) };
             trace::read(body.node, body.at, FRAME);
             let mut message = Message::new();
-            // SAFETY: it is a parcel, and passed over below.
+            // SAFETY: it is a parcel, and skipped below.
             unsafe { message.unpack(body.at.add(2)) };
             beyond = beyond.wrapping_add(extra(message.len()));
         }

@@ -1,9 +1,9 @@
 //! The way back of finished segments: a ring of a few places from the consumer to the producer.
-//! What does not fit goes back to the allocator, so that a queue does not keep the memory of its
-//! longest backlog.
+//! Segments that do not fit go back to the allocator, so that a queue does not keep the memory of
+//! its longest backlog.
 //!
-//! A place is empty (null) or holds a segment. The consumer fills places in order, the producer
-//! empties them in the same order, so neither needs to know how far the other is.
+//! A place is empty (null) or holds a segment. The consumer fills places in order, and the producer
+//! empties them in the same order. So neither needs to know the other's position.
 
 use super::segment::{self, Buffer};
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -15,8 +15,8 @@ const PLACES: usize = 2;
 
 /// The places of the ring.
 pub(super) struct Ring {
-    // Relaxed: own: a place that is empty only the consumer fills, and a full one only the producer
-    // empties; it takes what is there with Acquire. Alone, at the end.
+    // Relaxed: own: only the consumer fills an empty place, and only the producer empties a full
+    // one; it takes the segment with Acquire. Alone, at the end.
     places: [AtomicPtr<Buffer>; PLACES],
 }
 
@@ -25,11 +25,11 @@ impl Ring {
         Ring { places: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())) }
     }
 
-    /// Gives a finished segment back; frees it if the ring is full. `turn` counts the caller's
-    /// earlier gifts.
+    /// Gives a finished segment back. Frees it if the ring is full. `turn` counts the caller's
+    /// earlier successes.
     ///
     /// # Safety
-    /// Only the consumer calls this, and the segment is not used any more.
+    /// Only the consumer calls this, and the segment is not used again.
     pub(super) unsafe fn give(&self, turn: &mut usize, buffer: *mut Buffer) {
         let place = &self.places[*turn % PLACES];
         // Relaxed: own: an empty place carries no data. Only this end fills it, so it stays empty.
@@ -43,7 +43,7 @@ impl Ring {
         }
     }
 
-    /// Takes the oldest finished segment. `turn` counts the caller's earlier takings. Only the
+    /// Takes the oldest finished segment. `turn` counts the caller's earlier successes. Only the
     /// producer calls this.
     pub(super) fn take(&self, turn: &mut usize) -> Option<*mut Buffer> {
         let place = &self.places[*turn % PLACES];
@@ -57,7 +57,7 @@ impl Ring {
         Some(buffer)
     }
 
-    /// Frees what is left.
+    /// Frees the remaining segments.
     ///
     /// # Safety
     /// Both sides are gone. To be called once.

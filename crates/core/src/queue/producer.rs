@@ -1,7 +1,7 @@
-//! What the two producers of a chain (`FrameWriter`, `ByteFiller`) have in common: the growing end.
+//! Common part of the two producers of a chain (`FrameWriter`, `ByteFiller`): the growing end.
 //!
-//! The producer appends at `at`, inside `node`, and links new nodes. Nothing of it is visible
-//! before `publish`; what was appended since then can be cut off again.
+//! The producer appends at `at`, inside `node`, and links new nodes. Appended bytes are invisible
+//! before `publish`, and can be cut off until then.
 
 use super::chain::{self, Handle};
 use super::consumer::Consumer;
@@ -22,32 +22,32 @@ pub(super) struct Producer {
     pub(super) shared: Handle,
     /// The node that grows; null until the first byte.
     pub(super) node: *mut Node,
-    /// Where the next byte goes.
+    /// Position of the next byte.
     pub(super) at: *mut u8,
-    /// Where the room in `node` ends.
+    /// End of the room in `node`.
     pub(super) stop: *mut u8,
-    /// Count of all bytes appended = `base` + address of `at` (wrapping).
+    /// Count of all appended bytes = `base` + address of `at` (wrapping).
     base: u64,
-    /// Count of all messages published.
+    /// Count of all published messages.
     pub(super) messages: u64,
-    /// What the bodies of all parcels have beyond their bytes here.
+    /// Size of the bodies of all parcels beyond their bytes in the chain.
     pub(super) extra: u64,
-    /// The place up to which everything is published.
+    /// End of the published bytes.
     mark: Position,
-    /// The node that stands behind an external `node` in the same buffer, not yet linked.
+    /// The node behind an external `node` in the same buffer, not yet linked.
     behind: *mut Node,
     /// A buffer held ready, not yet linked.
     spare: *mut Buffer,
     /// Size of the next buffer.
     pub(super) next_size: usize,
     turn: usize,
-    /// One chain of many: a consumer that keeps up is given small segments.
+    /// True for one chain of many: a consumer that keeps up gets small segments.
     pub(super) lean: bool,
-    /// Count of bytes when the chain had no segment last.
+    /// Byte count when the chain last had no segment.
     rested: u64,
-    /// What is appended is secret.
+    /// True if the appended bytes are secret.
     secret: bool,
-    /// Most bytes that may be there at once, published or not.
+    /// Limit for the bytes in the chain, published or not.
     most: u64,
 }
 
@@ -79,49 +79,49 @@ impl Producer {
         }
     }
 
-    /// Everything appended from now on is secret: it is wiped when it has been read. To be called
+    /// Marks everything appended from now on as secret: it is wiped after it was read. To be called
     /// before the first byte.
     pub(super) fn keep_secret(&mut self) {
         debug_assert!(self.node.is_null());
         self.secret = true;
     }
 
-    /// Room left in the current node.
+    /// Returns the room left in the current node.
     #[inline(always)]
     pub(super) fn room(&self) -> usize {
         self.stop.addr() - self.at.addr()
     }
 
-    /// Count of all bytes appended.
+    /// Returns the count of all appended bytes.
     #[inline(always)]
     pub(super) fn bytes(&self) -> u64 {
         self.base.wrapping_add(self.at.addr() as u64)
     }
 
-    /// Whether the current node is external.
+    /// True if the current node is external.
     pub(super) fn in_external(&self) -> bool {
         // SAFETY: the current node is valid.
         !self.node.is_null() && unsafe { (*self.node).external }
     }
 
-    /// The place up to which everything is published.
+    /// Returns the end of the published bytes.
     pub(super) fn mark(&self) -> Position {
         self.mark
     }
 
-    /// Whether something was appended and not published.
+    /// True if there are appended and unpublished bytes.
     #[cfg(test)]
     pub(super) fn unpublished(&self) -> bool {
         self.at != self.mark.at
     }
 
-    /// Makes everything appended visible, as `messages` messages.
+    /// Publishes everything appended, as `messages` messages.
     #[inline(always)]
     pub(super) fn publish(&mut self, messages: u64) {
         self.publish_to(Position { node: self.node, at: self.at }, self.bytes(), messages);
     }
 
-    /// Makes everything before `position` visible, where the count of bytes is `bytes`.
+    /// Publishes everything before `position`, where the byte count is `bytes`.
     #[inline(always)]
     pub(super) fn publish_to(&mut self, position: Position, bytes: u64, messages: u64) {
         self.messages = self.messages.wrapping_add(messages);
@@ -132,30 +132,30 @@ impl Producer {
         self.shared.tail.0.store(chain::pack(self.messages, bytes), Ordering::Release);
     }
 
-    /// Published bytes that the consumer has not given credit for.
+    /// Returns the number of published bytes that the consumer has not credited.
     #[inline]
     pub(super) fn unconsumed(&self) -> u64 {
-        // Relaxed: own, the tail; of the head only the number is wanted.
+        // Relaxed: own, the tail; only the number of the head is needed.
         let tail = self.shared.tail.0.load(Ordering::Relaxed);
         chain::bytes_ahead(tail, self.shared.head.0.load(Ordering::Relaxed))
     }
 
-    /// Published messages that the consumer has not given credit for.
+    /// Returns the number of published messages that the consumer has not credited.
     #[inline]
     pub(super) fn in_flight(&self) -> u64 {
         // Acquire pairs with the Release in `Consumer::credit`.
         self.messages.wrapping_sub(self.shared.credited.0.load(Ordering::Acquire))
     }
 
-    /// Whether the counters can tell `bytes` more bytes apart from those that the consumer has not
-    /// given credit for.
+    /// Returns an error if the counters cannot distinguish `bytes` more bytes from those that the
+    /// consumer has not credited.
     pub(super) fn admits(&self, bytes: u64) -> Result<(), NoMemory> {
         // Relaxed: number.
         let there = self.bytes().wrapping_sub(self.shared.head.0.load(Ordering::Relaxed));
         if there.saturating_add(bytes) <= self.most { Ok(()) } else { Err(NoMemory) }
     }
 
-    /// Sets how many bytes may be there at once.
+    /// Sets the limit for the bytes in the chain.
     #[cfg(test)]
     pub(super) fn set_most(&mut self, bytes: u64) {
         self.most = bytes;
@@ -171,14 +171,14 @@ impl Producer {
         let at = self.at;
         self.extra = self.extra.wrapping_add(parcel::extra(message.len()));
         trace::wrote(self.node, at, parcel::FRAME);
-        // SAFETY: there is room for it, and the callers have asked the message.
+        // SAFETY: there is room for it, and the callers have checked the message.
         unsafe { parcel::put(at, flags, message) };
         self.at = at.wrapping_add(parcel::FRAME);
         Ok(())
     }
 
-    /// Bytes of published frames that the consumer has not given credit for, as they would be on
-    /// the wire. Only a number.
+    /// Returns the wire size of the published frames that the consumer has not credited. Only a
+    /// number.
     pub(super) fn ahead(&self) -> u64 {
         let extra = self.extra.wrapping_sub(self.shared.extra.0.load(Ordering::Relaxed));
         self.unconsumed().saturating_add_signed(extra.cast_signed())
@@ -190,7 +190,7 @@ impl Producer {
             // Relaxed: own, the tail.
             let published = self.shared.tail.0.load(Ordering::Relaxed);
             let unpublished = chain::bytes_behind(published, self.bytes());
-            // SAFETY: what lies behind the mark is the producer's own, and is cut off below.
+            // SAFETY: the bytes behind the mark are the producer's own, and are cut off below.
             let dropped = unsafe { parcel::drop_all(self.mark, unpublished) };
             self.extra = self.extra.wrapping_sub(dropped);
         }
@@ -204,15 +204,15 @@ impl Producer {
         }
     }
 
-    /// Cuts off everything behind `position`, where the count of bytes is `bytes` (as many bits as
-    /// a tail word has are enough).
+    /// Cuts off everything behind `position`, where the byte count is `bytes` (the number of bits
+    /// in a tail word is enough).
     ///
     /// # Safety
     /// `position` is at or behind the mark, not inside an external node.
     pub(super) unsafe fn cut(&mut self, position: Position, bytes: u64) {
         let appended = self.bytes();
-        // SAFETY: the caller's promise: a valid node. The consumer may look at its `end` while that
-        // is set back, but cares only for the published bytes before it.
+        // SAFETY: the caller's promise: a valid node. The consumer may read its `end` while it is
+        // reset, but uses only the published bytes before it.
         let last = unsafe { &*position.node };
         let mut node = last.next.swap(std::ptr::null_mut(), Ordering::Relaxed);
         if last.external {
@@ -234,13 +234,13 @@ impl Producer {
         self.node = position.node;
         self.at = position.at;
         self.behind = std::ptr::null_mut();
-        // What stays, in 64 bits.
+        // The remaining bytes, in 64 bits.
         let bytes = appended.wrapping_sub(chain::bytes_behind(bytes, appended));
         self.base = bytes.wrapping_sub(self.at.addr() as u64);
     }
 
     /// # Safety
-    /// `buffer` is the producer's own, not linked any more.
+    /// `buffer` is the producer's own, and no longer linked.
     unsafe fn keep_or_free(&mut self, buffer: *mut Buffer) {
         if self.spare.is_null() {
             // SAFETY: the caller's promise.
@@ -252,8 +252,8 @@ impl Producer {
         }
     }
 
-    /// Goes on in a node with room for `need` bytes at least. After an error nothing has changed
-    /// but that the node behind an external one was entered.
+    /// Continues in a node with room for at least `need` bytes. After an error, the only possible
+    /// change is that the node behind an external one was entered.
     #[cold]
     pub(super) fn grow(&mut self, need: usize) -> Result<(), NoMemory> {
         if !self.behind.is_null() {
@@ -263,7 +263,7 @@ impl Producer {
             }
         }
         self.grow_by_use();
-        // A chain that has given its memory up was busy, and may be again.
+        // A chain that has released its memory was busy, and may be busy again.
         let first_ever = self.lean && self.node.is_null() && self.bytes() == chain::start().1;
         let size = if first_ever { LEAST } else { self.next_size };
         let least = need + size_of::<Buffer>();
@@ -273,9 +273,9 @@ impl Producer {
         Ok(())
     }
 
-    /// A node that was well filled with bytes is followed by a larger buffer. In a lean chain only
-    /// if the consumer is behind by that much: else the segments of thousands of chains would never
-    /// be found in a cache when their turn comes again.
+    /// Makes the next buffer larger if the current node is well filled. In a lean chain this
+    /// happens only if the consumer is that many bytes behind. Otherwise the segments of thousands
+    /// of chains would have left the cache when they are used again.
     fn grow_by_use(&mut self) {
         if self.node.is_null() || self.lean && self.unconsumed() < self.next_size as u64 {
             return;
@@ -289,8 +289,8 @@ impl Producer {
         }
     }
 
-    /// A buffer of at least `size` bytes: the spare one, a finished one, or a new one. `None` if
-    /// memory is exhausted.
+    /// Returns a buffer of at least `size` bytes: the spare one, a finished one, or a new one.
+    /// `None` if memory is exhausted.
     pub(super) fn buffer(&mut self, size: usize) -> Option<*mut Buffer> {
         let buffer = self.any_buffer(size)?;
         if self.secret {
@@ -316,7 +316,7 @@ impl Producer {
         Buffer::allocate(size)
     }
 
-    /// The buffer held ready: `size` bytes at least, made if there is none.
+    /// Returns the buffer held ready, of at least `size` bytes. Allocates it if needed.
     pub(super) fn spare(&mut self, size: usize) -> Option<*mut Buffer> {
         let buffer = self.buffer(size)?;
         self.spare = buffer;
@@ -332,12 +332,12 @@ impl Producer {
         }
     }
 
-    /// The node behind an external one, not linked yet.
+    /// Returns the node behind an external one, not linked yet.
     pub(super) fn behind(&self) -> Option<*mut Node> {
         if self.behind.is_null() { None } else { Some(self.behind) }
     }
 
-    /// Goes on in the node behind the external one, or else in the spare buffer.
+    /// Continues in the node behind the external one, or else in the spare buffer.
     pub(super) fn enter_ready(&mut self) {
         if !self.behind.is_null() {
             self.enter_behind();
@@ -354,7 +354,7 @@ impl Producer {
         unsafe { self.link(behind) };
     }
 
-    /// Ends the current node here and goes on in `node`.
+    /// Ends the current node here and continues in `node`.
     ///
     /// # Safety
     /// `node` is an open, empty node of the producer's own.
@@ -363,7 +363,7 @@ impl Producer {
         // SAFETY: the caller's promise.
         let next = unsafe { &*node };
         if self.node.is_null() {
-            // Relaxed: behind the tail; the consumer looks at it only when something was published.
+            // Relaxed: behind the tail; the consumer reads it only after bytes were published.
             self.shared.first.store(node, Ordering::Relaxed);
             self.mark = Position { node, at: next.start };
         } else {
@@ -385,8 +385,8 @@ impl Producer {
         node.end.store(self.at, Ordering::Relaxed);
     }
 
-    /// Goes on in an external node for `message`, which is taken, and whose first `filled` bytes
-    /// are there already. The current node is not external.
+    /// Takes `message` and continues in an external node for it. Its first `filled` bytes are
+    /// already there. The current node is not external.
     pub(super) fn enter_external(&mut self, message: &mut Message, filled: usize) -> Result<(), NoMemory> {
         debug_assert!(message.is_movable() && filled <= message.len() && !self.in_external());
         let (external, behind) = loop {
@@ -418,14 +418,15 @@ impl Producer {
     pub(super) fn release_spare(&mut self) {
         self.drop_spare();
         while let Some(buffer) = self.shared.ring.take(&mut self.turn) {
-            // SAFETY: not in the ring any more.
+            // SAFETY: no longer in the ring.
             unsafe { segment::free(buffer) };
         }
         self.next_size = FIRST;
     }
 
-    /// Both ends of a chain in one hand: if the consumer is done with all that was appended, which
-    /// is `consumed` bytes, gives up all memory, and the chain begins anew with the next byte.
+    /// Releases all memory if the consumer has finished all appended bytes, which are `consumed`
+    /// bytes. The caller holds both ends of the chain. The chain starts anew with the next byte.
+    /// Returns true if it released the memory.
     pub(super) fn rest(&mut self, consumer: &mut Consumer, consumed: u64) -> bool {
         let bytes = self.bytes();
         // Relaxed: own, the tail.
@@ -438,8 +439,8 @@ impl Producer {
         let first = consumer.give_up_all();
         let size = self.next_size;
         if !first.is_null() {
-            // SAFETY: none of the nodes is in use: all of their bytes are consumed, and both ends
-            // forget them here.
+            // SAFETY: the nodes are unused: all of their bytes are consumed, and both ends forget
+            // them here.
             unsafe { segment::free_chain(first) };
         }
         self.node = std::ptr::null_mut();
@@ -449,13 +450,13 @@ impl Producer {
         self.mark = Position::NOWHERE;
         self.behind = std::ptr::null_mut();
         self.release_spare();
-        // A chain that fills large segments before it gives its memory up will do so again.
+        // A chain that fills large segments before it releases its memory will do so again.
         let lately = bytes.wrapping_sub(std::mem::replace(&mut self.rested, bytes));
         self.next_size = if lately < size as u64 / 4 { (size / 4).max(FIRST) } else { size };
         true
     }
 
-    /// Whether there is any memory to give up.
+    /// True if the chain holds memory that it could release.
     pub(super) fn holds_memory(&self) -> bool {
         !self.node.is_null()
     }

@@ -1,7 +1,7 @@
 //! `FrameReader`: the end of a chain where a socket's owner decodes frames.
 //!
-//! Used by the owner's thread (`pipe`). It sees whole messages only. Credit for what was read is
-//! given in batches: every 64 messages, every 32 KiB, and when nothing more is found.
+//! Used by the owner's thread (`pipe`), which sees only whole messages. The reader credits read
+//! messages in batches: every 64 messages, every 32 KiB, and when it finds no further message.
 
 use super::chain::{self, Probe};
 use super::consumer::Consumer;
@@ -13,17 +13,17 @@ use crate::message::Message;
 use crate::sync::atomic::Ordering;
 use tautline_proto::frame;
 
-/// Credit is given after this number of messages at the latest.
+/// Limit for the messages that are read without credit.
 const CREDIT_MESSAGES: u32 = 64;
-/// Credit is given after this number of bytes at the latest (by the next look for more).
+/// Limit for the bytes that are read without credit (checked at the next look for more).
 const CREDIT_BYTES: u64 = 32 * 1024;
-/// The same for what is not copied.
+/// Limit for the bytes of parcels, which are not copied, that are read without credit.
 const CREDIT_EXTRA: u64 = 64 * 1024;
 
-/// What the header of a frame says.
+/// Contents of a frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// `frame::MORE`, `frame::COMMAND`; `frame::LONG` as it is on the wire.
+    /// `frame::MORE`, `frame::COMMAND`; `frame::LONG` as on the wire.
     pub(crate) flags: u8,
     /// Length of the body.
     pub(crate) len: usize,
@@ -40,7 +40,7 @@ impl Head {
         self.flags & (frame::MORE | frame::COMMAND) == 0
     }
 
-    /// Whether this is the last part of a message, with its body behind it.
+    /// True if this is the last part of a message, with its body behind it.
     #[inline(always)]
     fn is_plain_end(self) -> bool {
         self.flags & (frame::MORE | frame::COMMAND | PARCEL) == 0
@@ -51,7 +51,7 @@ impl Head {
         self.flags & PARCEL != 0
     }
 
-    /// What is told of a parcel: what its message's frame would have.
+    /// Returns the head that a parcel's message would have as a normal frame.
     fn of_parcel(self, len: usize) -> Head {
         let long = if len < 256 { 0 } else { frame::LONG };
         Head { flags: self.flags & !PARCEL | long, len }
@@ -61,9 +61,9 @@ impl Head {
 /// The consuming end of an inbound or inproc chain.
 pub(crate) struct FrameReader {
     start: Consumer,
-    /// Where the next frame begins.
+    /// Start of the next frame.
     position: Position,
-    /// The published bytes known to lie together behind `position` end here.
+    /// End of the published bytes that are known to be contiguous behind `position`.
     stop: *mut u8,
     /// Count of bytes read = `base` + address of `position.at` (wrapping).
     base: u64,
@@ -76,13 +76,13 @@ pub(crate) struct FrameReader {
     credit_every: u64,
     /// The credit as last given, in bytes.
     head: u64,
-    /// Frames may be parcels.
+    /// True if frames may be parcels.
     parcels: bool,
-    /// What the bodies of all parcels read had beyond their bytes here, and how much of that was
-    /// told.
+    /// Size of the bodies of all read parcels beyond their bytes in the chain, and the part of it
+    /// that was already credited.
     extra: u64,
     extra_told: u64,
-    /// A body that lay in more than two pieces, for `peek`.
+    /// A body in more than two pieces, for `peek`.
     scratch: Vec<u8>,
 }
 
@@ -110,8 +110,8 @@ impl FrameReader {
         }
     }
 
-    /// Tells the limit that the producer keeps to (0 for none): credit is given after half of it at
-    /// the latest.
+    /// Sets the producer's limit (0 for unlimited). The reader then gives credit after at most half
+    /// of it.
     pub(crate) fn set_credit_every(&mut self, limit: u32) {
         let half = if limit == 0 { CREDIT_MESSAGES } else { limit.div_ceil(2).min(CREDIT_MESSAGES) };
         self.credit_every = u64::from(half);
@@ -123,34 +123,34 @@ impl FrameReader {
         self.base.wrapping_add(self.position.at.addr() as u64)
     }
 
-    /// Whether it is known that more is there.
+    /// True if the reader knows that there is more.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
         self.position.at != self.stop
     }
 
-    /// Whether a frame is there.
+    /// True if there is a frame.
     #[inline]
     pub(crate) fn ready(&mut self) -> bool {
         self.position.at != self.stop || self.look()
     }
 
-    /// Whether a frame is there, as far as one look at the tail tells: nothing is taken note of,
-    /// and no credit is given.
+    /// True if one load of the tail shows a frame. Does not change the reader's state or give
+    /// credit.
     #[inline]
     pub(crate) fn sees_more(&self) -> bool {
         // Relaxed: number; a thread that reads looks again.
         chain::bytes_ahead(self.start.shared.tail.0.load(Ordering::Relaxed), self.bytes()) != 0
     }
 
-    /// A number that changes with each publication.
+    /// Returns a number that changes with each publication.
     pub(crate) fn arrived(&self) -> u64 {
         // Relaxed: number.
         self.start.shared.tail.0.load(Ordering::Relaxed)
     }
 
-    /// Looks for bytes beyond `stop`: whether there are any. Gives credit if that is due, or if
-    /// there is nothing.
+    /// Looks for bytes beyond `stop`, and returns true if there are any. Gives credit if it is due,
+    /// or if there are no bytes.
     #[inline(never)]
     fn look(&mut self) -> bool {
         let read = self.bytes();
@@ -180,8 +180,8 @@ impl FrameReader {
         true
     }
 
-    /// The caller holds both ends: if everything is read, the queue gives up its memory. False if
-    /// not.
+    /// Releases the queue's memory if everything is read. The caller holds both ends. Returns true
+    /// if it released the memory.
     pub(crate) fn rest(&mut self, filler: &mut ByteFiller) -> bool {
         if self.sees_more() {
             return false;
@@ -198,19 +198,19 @@ impl FrameReader {
         true
     }
 
-    /// Whether the queue has memory to give up, as far as the reader knows.
+    /// True if the queue holds memory that it could release, as far as the reader knows.
     #[inline]
     pub(crate) fn holds_memory(&self) -> bool {
         !self.position.node.is_null()
     }
 
-    /// Gives credit for everything read, and gives it back. Done by itself in batches.
+    /// Gives credit for everything read. Called automatically in batches.
     #[cold]
     #[inline(never)]
     pub(crate) fn credit(&mut self) {
         self.credit_due = self.messages.wrapping_add(self.credit_every);
         let bytes = self.bytes();
-        // No message is without bytes.
+        // Every message has at least one byte.
         if bytes != self.head {
             self.head = bytes;
             if self.extra != self.extra_told {
@@ -221,7 +221,7 @@ impl FrameReader {
         }
     }
 
-    /// One more frame was read.
+    /// Counts one more read frame.
     #[inline(always)]
     fn count(&mut self, head: Head) {
         if head.ends_message() {
@@ -232,13 +232,14 @@ impl FrameReader {
         }
     }
 
-    /// The next frame if it lies together and is no parcel: its head and its body.
+    /// Returns the head and body of the next frame if it is contiguous and not a parcel.
     #[inline(always)]
     fn plain(&mut self) -> Option<(Head, *const u8)> {
         self.together().filter(|(head, _)| !head.is_parcel())
     }
 
-    /// The next frame if it lies together: its head and its body. Of a parcel, as it lies there.
+    /// Returns the head and body of the next frame if it is contiguous. A parcel is returned in its
+    /// stored form.
     #[inline(always)]
     fn together(&mut self) -> Option<(Head, *const u8)> {
         let left = self.stop.addr() - self.position.at.addr();
@@ -265,15 +266,15 @@ impl FrameReader {
         Some((Head { flags, len }, at.wrapping_add(header_len)))
     }
 
-    /// Moves over a frame that lies together.
+    /// Skips a contiguous frame.
     #[inline(always)]
     fn consume_together(&mut self, head: Head) {
         self.position.at = self.position.at.wrapping_add(head.header_len() + head.len);
         self.count(head);
     }
 
-    /// The head of the next frame wherever it lies, and the position of its body. Of a parcel, as
-    /// it lies there.
+    /// Returns the head of the next frame in any memory layout, and the position of its body. A
+    /// parcel is returned in its stored form.
     fn find(&mut self) -> Option<(Head, Position)> {
         if !self.ready() {
             return None;
@@ -286,20 +287,20 @@ impl FrameReader {
         unsafe { body.copy(&mut bytes[..n]) };
         let parcel = if self.parcels { bytes[0] & PARCEL } else { 0 };
         bytes[0] ^= parcel;
-        // The producer publishes only what it encoded or scanned itself, so this decodes.
+        // The producer publishes only frames that it encoded or scanned itself, so this decodes.
         let header = frame::decode_header(&bytes[..n]).ok().flatten()?;
         body = self.position;
         // SAFETY: whole frames are published.
         unsafe { body.skip(header.header_len as u64) };
         if parcel != 0 {
-            // SAFETY: the same, and a parcel lies in one piece.
+            // SAFETY: as above, and a parcel is contiguous.
             unsafe { body.run(header.body_len) };
             trace::read(body.node, body.at, header.body_len as usize);
         }
         Some((Head { flags: header.flags | parcel, len: header.body_len as usize }, body))
     }
 
-    /// Moves over a frame; `end` is the position behind its body.
+    /// Skips a frame; `end` is the position behind its body.
     fn consume(&mut self, head: Head, end: Position) {
         let bytes = self.bytes().wrapping_add((head.header_len() + head.len) as u64);
         if end.node != self.position.node || end.at > self.stop {
@@ -307,16 +308,16 @@ impl FrameReader {
         }
         self.position = end;
         self.base = bytes.wrapping_sub(end.at.addr() as u64);
-        // SAFETY: `end` is behind the old position, in published bytes, and the slices of it were
-        // given back with `&mut self`.
+        // SAFETY: `end` is behind the old position, in published bytes, and its slices were given
+        // back with `&mut self`.
         unsafe { self.start.release(&self.position) };
         self.count(head);
     }
 }
 
 impl FrameReader {
-    /// Moves over the next frame if it is an empty part before others, and known to be one at a
-    /// glance; `false` says nothing.
+    /// Skips the next frame if a quick check shows that it is an empty part before others. If it
+    /// returns false, the frame may still be such a part.
     #[inline]
     pub(crate) fn skip_delimiter(&mut self) -> bool {
         let found = self.ready()
@@ -327,7 +328,7 @@ impl FrameReader {
         found
     }
 
-    /// The head of the next frame, which is not consumed.
+    /// Returns the head of the next frame without consuming it.
     #[inline]
     pub(crate) fn head(&mut self) -> Option<Head> {
         if let Some((head, _)) = self.plain() {
@@ -342,20 +343,20 @@ impl FrameReader {
         Some(head.of_parcel(bytes.len()))
     }
 
-    /// Reads the next frame into `out`; what does not fit is dropped. The head has the whole
-    /// length.
+    /// Reads the next frame into `out`. Bytes that do not fit are dropped. The returned head has
+    /// the full length.
     #[inline]
     pub(crate) fn read_into(&mut self, out: &mut [u8]) -> Option<Head> {
         let Some((head, body)) = self.plain() else { return self.read_into_slow(out) };
         let n = head.len.min(out.len());
-        // SAFETY: the body's bytes are published and lie together; `out` lies elsewhere.
+        // SAFETY: the body's bytes are published and contiguous; `out` does not overlap them.
         unsafe { copy_body(body, out.as_mut_ptr(), n) };
         self.consume_together(head);
         Some(head)
     }
 
-    /// Reads the next frame into `out` if it is the last part of a message and known to lie
-    /// together; what does not fit is dropped. Its length.
+    /// Reads the next frame into `out` if it is the last part of a message and known to be
+    /// contiguous. Bytes that do not fit are dropped. Returns the full length.
     #[inline(always)]
     pub(crate) fn read_last_into(&mut self, out: &mut [u8]) -> Option<usize> {
         let (head, body) = self.together().filter(|(head, _)| head.is_plain_end())?;
@@ -365,8 +366,8 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// As `read_last_into`, into a message (see `read_message`). `None` also where there is no
-    /// memory for it.
+    /// Like `read_last_into`, but reads into a message (see `read_message`). Also returns `None` if
+    /// there is no memory for it.
     #[inline(always)]
     pub(crate) fn read_last(&mut self, out: &mut Message) -> Option<usize> {
         let (head, body) = self.together()?;
@@ -384,10 +385,10 @@ impl FrameReader {
         Some(head.len)
     }
 
-    /// As `read_last`, for a parcel that lies together.
+    /// Like `read_last`, for a contiguous parcel.
     #[inline(never)]
     fn read_last_parcel(&mut self, body: *const u8, out: &mut Message) -> Option<usize> {
-        // SAFETY: a parcel, published, and passed over just now.
+        // SAFETY: a parcel, published, and skipped right after.
         unsafe { out.unpack(body) };
         let len = out.len();
         self.extra = self.extra.wrapping_add(parcel::extra(len));
@@ -396,10 +397,10 @@ impl FrameReader {
         Some(len)
     }
 
-    /// Moves over a parcel, whose message replaces `out`, save for the metadata: what is told of
-    /// it.
+    /// Skips a parcel and moves its message to `out`, except for the metadata. Returns the head of
+    /// the message's frame.
     fn take_parcel(&mut self, head: Head, mut body: Position, out: &mut Message) -> Head {
-        // SAFETY: a parcel, published, and passed over just now.
+        // SAFETY: a parcel, published, and skipped right after.
         unsafe { out.unpack(body.at) };
         body.at = body.at.wrapping_add(head.len);
         self.extra = self.extra.wrapping_add(parcel::extra(out.len()));
@@ -409,13 +410,13 @@ impl FrameReader {
         head.of_parcel(out.len())
     }
 
-    /// A parcel was read: gives credit if that is due, and looks for the next one.
+    /// Called after a parcel was read: gives credit if it is due, and prefetches the next parcel.
     #[inline]
     fn took_parcel(&mut self) {
         if self.extra.wrapping_sub(self.extra_told).cast_signed() >= CREDIT_EXTRA as i64 {
             self.credit();
         }
-        // SAFETY: up to `stop` all is published.
+        // SAFETY: everything up to `stop` is published.
         unsafe { parcel::prefetch(self.position.at, self.stop.addr() - self.position.at.addr()) };
     }
 
@@ -438,13 +439,13 @@ impl FrameReader {
         Some(head)
     }
 
-    /// Reads the next frame into a message, whose former content is released, save for the
-    /// metadata: see `Message::describe`. A body by reference is taken over, not copied. Without
-    /// memory for a copy the frame stays the next one.
+    /// Reads the next frame into a message. The message's former content is released, except for
+    /// the metadata: see `Message::describe`. A body by reference is moved and not copied. If there
+    /// is no memory for a copy, the frame stays the next one.
     #[inline]
     pub(crate) fn read_message(&mut self, out: &mut Message) -> Result<Option<Head>, NoMemory> {
         let Some((head, body)) = self.plain() else { return self.read_message_slow(out) };
-        // SAFETY: the body's bytes are published and lie together.
+        // SAFETY: the body's bytes are published and contiguous.
         out.assign(unsafe { std::slice::from_raw_parts(body, head.len) })?;
         out.set_more(head.flags & frame::MORE != 0);
         self.consume_together(head);
@@ -475,8 +476,8 @@ impl FrameReader {
         Ok(Some(head))
     }
 
-    /// The body of the next frame without consuming it, in two slices: if there is memory to put
-    /// together what lies in more.
+    /// Returns the body of the next frame in two slices, without consuming it. If the body has more
+    /// than two pieces, it is joined, for which there must be memory.
     pub(crate) fn peek(&mut self) -> Result<Option<[&[u8]; 2]>, NoMemory> {
         let Some((head, mut body)) = self.find() else { return Ok(None) };
         if head.is_parcel() {
@@ -492,7 +493,7 @@ impl FrameReader {
             }
             count += 1;
         };
-        // SAFETY: the whole frame is published, and nothing of it is given up while `self` is
+        // SAFETY: the whole frame is published, and its bytes are not released while `self` is
         // borrowed.
         unsafe { body.pieces(head.len as u64, note) };
         if count > 2 {
@@ -523,23 +524,23 @@ impl FrameReader {
         Some(head)
     }
 
-    /// Messages and bytes of frames read so far.
+    /// Returns the messages and bytes of frames read so far.
     pub(crate) fn read(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.bytes().wrapping_add(self.extra);
         (self.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
-    /// A look at the counts from outside.
+    /// Returns a probe for the counters.
     pub(crate) fn probe(&self) -> Probe {
         self.start.shared.probe()
     }
 
-    /// Messages that are published and not read.
+    /// Returns the number of published messages that were not read.
     pub(crate) fn queued(&mut self) -> u64 {
         // Acquire pairs with the Release in the producer's `publish`.
         self.tail = self.start.shared.tail.0.load(Ordering::Acquire);
-        // Relaxed: behind the tail; no fewer than that counts.
+        // Relaxed: behind the tail; at least the number that it counts.
         self.start.shared.published.0.load(Ordering::Relaxed).wrapping_sub(self.messages)
     }
 }
@@ -547,7 +548,7 @@ impl FrameReader {
 impl Drop for FrameReader {
     fn drop(&mut self) {
         if self.parcels {
-            // What was not read, the last handle drops; from where on, these two say.
+            // The last handle drops the unread messages. These two calls tell it where they start.
             self.credit();
             self.start.stop(self.position);
         }

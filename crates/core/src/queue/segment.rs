@@ -1,10 +1,8 @@
-//! The memory of a chain: buffers, the nodes that lie in them, and a position that walks over the
-//! bytes.
+//! The memory of a chain: buffers, the nodes in them, and a position that moves over the bytes.
 //!
-//! A **buffer** is one allocation. A **node** is a run of bytes of the chain: the first node of a
-//! buffer stands at its beginning. A large body by reference is an **external** node: its header
-//! and the owned `Message` lie in place between the bytes of the buffer, followed by a node for the
-//! bytes that come after it:
+//! A **buffer** is one allocation. A **node** is a run of bytes of the chain. The first node of a
+//! buffer is at its beginning. A large body by reference is an **external** node: its header and
+//! the owned `Message` lie between the bytes of the buffer. A node for the bytes after it follows:
 //!
 //! ```text
 //! buffer  [head|node A|bytes of A ......|external node, Message|node B|bytes of B ...........]
@@ -21,12 +19,12 @@ use crate::sync::atomic::{AtomicPtr, Ordering};
 use tautline_mem::blocks;
 use tautline_mem::copy::{copy_wide, copy_words};
 
-/// Size of a chain's first buffer: a chain that carries little has no other.
+/// Size of a chain's first buffer, which is the only buffer of a chain with little traffic.
 pub(super) const FIRST: usize = if cfg!(loom) { SMALL } else { 256 };
-/// Least size of the very first buffer of one chain of many: most of these never carry more than a
+/// Minimum size of the very first buffer of one chain of many. Most of these chains carry only a
 /// greeting.
 pub(super) const LEAST: usize = if cfg!(loom) { SMALL } else { 96 };
-/// Least size of a buffer that is held ready for a read.
+/// Minimum size of a buffer that is held ready for a read.
 pub(super) const SMALL: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 4096 };
 /// Size of the buffers of a busy chain.
 pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else { 65536 };
@@ -34,7 +32,7 @@ pub(super) const LARGE: usize = if cfg!(loom) { size_of::<Buffer>() + 48 } else 
 const REST: usize = if cfg!(loom) { 24 } else { 256 };
 
 const ALIGN: usize = blocks::ALIGN;
-/// What `place_external` needs at most.
+/// Maximum need of `place_external`.
 pub(super) const EXTERNAL_ROOM: usize = ALIGN + size_of::<External>() + size_of::<Node>() + REST;
 
 /// The beginning of an allocation.
@@ -49,23 +47,23 @@ pub(super) struct Buffer {
 /// A run of bytes of the chain.
 #[repr(C)]
 pub(super) struct Node {
-    /// The following node, set before `end`. Read by the consumer only for published bytes, see the
+    /// The next node, set before `end`. The consumer reads it only for published bytes, see the
     /// module's invariants.
-    // Relaxed: behind the tail: set before the bytes are published that lie in the next node. Own,
-    // for the producer.
+    // Relaxed: behind the tail: set before the bytes in the next node are published. Own, for the
+    // producer.
     pub(super) next: AtomicPtr<Node>,
     /// One past the last byte; null while the producer may append.
-    // Relaxed: behind the tail: null, or where the bytes end; the consumer goes no further than
-    // what is published either way. Own, for the producer.
+    // Relaxed: behind the tail: null, or the end of the bytes; in both cases the consumer stops at
+    // the end of the published bytes. Own, for the producer.
     pub(super) end: AtomicPtr<u8>,
     /// The first byte.
     pub(super) start: *mut u8,
-    /// The allocation that this node lies in.
+    /// The allocation that contains this node.
     pub(super) buffer: *mut Buffer,
-    /// This is the first field of an `External`.
+    /// True if this is the first field of an `External`.
     pub(super) external: bool,
-    /// Of the first node of a buffer: there are secrets in the buffer, to be wiped before its
-    /// memory is used for anything else.
+    /// In the first node of a buffer: true if the buffer contains secrets, which must be wiped
+    /// before its memory is used for other data.
     pub(super) wipe: bool,
 }
 
@@ -77,8 +75,8 @@ struct External {
 }
 
 impl Buffer {
-    /// A new buffer of `size` bytes in all, with its node open and empty, or `None` if memory is
-    /// exhausted. The bytes behind the head are not initialised.
+    /// Returns a new buffer of `size` bytes in total, with its node open and empty, or `None` if
+    /// memory is exhausted. The bytes behind the head are not initialised.
     pub(super) fn allocate(size: usize) -> Option<*mut Buffer> {
         #[cfg(all(test, not(loom)))]
         scarce::take()?;
@@ -93,12 +91,12 @@ impl Buffer {
             shadow: (0..size).map(|_| UnsafeCell::new(())).collect(),
             node: Node::open(start, buffer),
         };
-        // SAFETY: the beginning of the allocation, which is aligned as every block is.
+        // SAFETY: the beginning of the allocation, which is aligned like every block.
         unsafe { buffer.write(head) };
         Some(buffer)
     }
 
-    /// The first node.
+    /// Returns the first node.
     ///
     /// # Safety
     /// `buffer` is allocated.
@@ -107,7 +105,7 @@ impl Buffer {
         unsafe { &raw mut (*buffer).node }
     }
 
-    /// The size of the whole allocation.
+    /// Returns the size of the whole allocation.
     ///
     /// # Safety
     /// `buffer` is allocated.
@@ -116,7 +114,7 @@ impl Buffer {
         unsafe { (*buffer).size }
     }
 
-    /// One past the last byte of the allocation.
+    /// Returns the address one past the last byte of the allocation.
     ///
     /// # Safety
     /// `buffer` is allocated.
@@ -125,10 +123,11 @@ impl Buffer {
         unsafe { buffer.cast::<u8>().add((*buffer).size) }
     }
 
-    /// From now on what is written to the buffer is wiped at its end.
+    /// Marks the buffer as secret: everything written to it from now on is wiped when the buffer
+    /// ends.
     ///
     /// # Safety
-    /// The buffer is the caller's, and nothing of it is published.
+    /// The buffer is the caller's, and all of it is unpublished.
     pub(super) unsafe fn keep_secret(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         unsafe { (*buffer).node.wipe = true };
@@ -137,7 +136,7 @@ impl Buffer {
     /// Overwrites the room for bytes, in a way that is not optimised away.
     ///
     /// # Safety
-    /// Nothing else uses the buffer.
+    /// The caller is the only user of the buffer.
     unsafe fn wipe(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         let (mut at, limit) = (buffer.wrapping_add(1).cast::<u8>(), unsafe { Buffer::limit(buffer) });
@@ -148,10 +147,10 @@ impl Buffer {
         }
     }
 
-    /// Makes a finished buffer as good as new.
+    /// Resets a finished buffer to its initial state.
     ///
     /// # Safety
-    /// Nothing else uses the buffer.
+    /// The caller is the only user of the buffer.
     pub(super) unsafe fn reset(buffer: *mut Buffer) {
         // SAFETY: the caller's promise.
         let node = unsafe { &(*buffer).node };
@@ -172,11 +171,11 @@ impl Node {
         }
     }
 
-    /// Goes from a node to the next one, if there is one. An external node's message is dropped; a
-    /// buffer is finished if this was its last node.
+    /// Leaves a node. Returns the next node, if there is one, and the finished buffer, if this was
+    /// its last node. Drops the message of an external node.
     ///
     /// # Safety
-    /// `node` and the next one are valid, and nothing else uses `node` any more.
+    /// `node` and the next one are valid, and `node` is not used again.
     #[inline]
     pub(super) unsafe fn leave(node: *mut Node) -> (*mut Node, Option<*mut Buffer>) {
         // SAFETY: the caller's promise.
@@ -202,12 +201,12 @@ impl Node {
     }
 }
 
-/// Writes an external node for `message` at `at`, without what is the sender's
-/// (`Message::clear_properties`), and an open node for the bytes behind it. `None`, and the message
-/// stays, if there is no room.
+/// Writes an external node for `message` at `at`, without the sender's properties
+/// (`Message::clear_properties`), and an open node for the bytes behind it. If there is no room,
+/// returns `None` and leaves the message alone.
 ///
 /// # Safety
-/// `at` lies in `buffer`, and nothing behind it is in use.
+/// `at` lies in `buffer`, and everything behind it is unused.
 pub(super) unsafe fn place_external(
     buffer: *mut Buffer,
     at: *mut u8,
@@ -235,14 +234,14 @@ pub(super) unsafe fn place_external(
     Some((external.cast(), behind))
 }
 
-/// Has allocations of buffers fail on this thread.
+/// Makes allocations of buffers fail on this thread.
 #[cfg(all(test, not(loom)))]
 pub(super) mod scarce {
     use std::cell::Cell;
 
     thread_local!(static LEFT: Cell<usize> = const { Cell::new(usize::MAX) });
 
-    /// While `work` runs, `buffers` can be had.
+    /// Allows at most `buffers` allocations while `work` runs.
     pub(in super::super) fn with<R>(buffers: usize, work: impl FnOnce() -> R) -> R {
         LEFT.set(buffers);
         let result = work();
@@ -273,14 +272,14 @@ pub(super) unsafe fn free(buffer: *mut Buffer) {
     unsafe {
         (&raw mut (*buffer).shadow).drop_in_place();
     }
-    // SAFETY: allocated with just this size.
+    // SAFETY: allocated with exactly this size.
     unsafe { blocks::free(buffer.cast(), size) };
 }
 
-/// Frees a node and all that follow, with their messages, and every buffer they lie in.
+/// Frees a node and all following nodes, with their messages and buffers.
 ///
 /// # Safety
-/// None of them is in use.
+/// These nodes are not in use.
 pub(super) unsafe fn free_chain(first: *mut Node) {
     let mut node = first;
     while !node.is_null() {
@@ -295,8 +294,8 @@ pub(super) unsafe fn free_chain(first: *mut Node) {
     }
 }
 
-/// A place between two bytes of a chain. Copied freely; moves over bytes that the caller knows to
-/// be visible.
+/// A place between two bytes of a chain. Can be copied freely. Moves over bytes that the caller
+/// knows to be visible.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position {
     pub(super) node: *mut Node,
@@ -304,15 +303,15 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Before any node.
+    /// The place before any node.
     pub(super) const NOWHERE: Position = Position { node: std::ptr::null_mut(), at: std::ptr::null_mut() };
 
-    /// Goes to the node that holds the next byte, and says how many of `visible` bytes lie together
-    /// there.
+    /// Moves to the node that holds the next byte. Returns how many of `visible` bytes are
+    /// contiguous there.
     ///
     /// # Safety
     /// At least one and at least `visible` bytes behind this position are visible to the caller and
-    /// not given up.
+    /// not released.
     #[inline]
     pub(super) unsafe fn run(&mut self, visible: u64) -> usize {
         loop {
@@ -333,7 +332,7 @@ impl Position {
         }
     }
 
-    /// Moves on by `n` bytes. May stop at the end of a node.
+    /// Moves forward by `n` bytes. May stop at the end of a node.
     ///
     /// # Safety
     /// As for `run`, for `n` bytes.
@@ -349,7 +348,7 @@ impl Position {
     /// Hands the next `n` bytes to `put`, piece by piece, and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes; the slices are valid as long as their nodes are not given up.
+    /// As for `run`, for `n` bytes; the slices are valid as long as their nodes are not released.
     pub(super) unsafe fn pieces<'a>(&mut self, mut n: u64, mut put: impl FnMut(&'a [u8])) {
         while n > 0 {
             // SAFETY: the caller's promise.
@@ -360,7 +359,7 @@ impl Position {
         }
     }
 
-    /// As many of the next `n` bytes as lie together.
+    /// Returns the contiguous part of the next `n` bytes.
     ///
     /// # Safety
     /// As for `pieces`.
@@ -382,13 +381,14 @@ impl Position {
         unsafe { self.copy_to(out.as_mut_ptr(), out.len()) };
     }
 
-    /// Copies the next `n` bytes to `out`, which need not be initialised, and moves over them.
+    /// Copies the next `n` bytes to `out`, which may be uninitialised, and moves over them.
     ///
     /// # Safety
-    /// As for `run`, for `n` bytes; `out` is valid for writes of as many, and lies elsewhere.
+    /// As for `run`, for `n` bytes; `out` is valid for writes of `n` bytes, and does not overlap
+    /// them.
     pub(super) unsafe fn copy_to(&mut self, mut out: *mut u8, n: usize) {
         let put = |piece: &[u8]| {
-            // SAFETY: the pieces are `n` bytes in all.
+            // SAFETY: the pieces are `n` bytes in total.
             unsafe { out.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
             out = out.wrapping_add(piece.len());
         };
@@ -397,7 +397,7 @@ impl Position {
     }
 }
 
-/// Copies a body that was stored long ago in the way that is fastest for its length.
+/// Copies a body that was stored long ago, by the fastest method for its length.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
@@ -412,8 +412,8 @@ pub(super) unsafe fn copy_body(from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// Tells loom which bytes of a buffer are read and written, so that a missing ordering is found.
-/// Nothing otherwise.
+/// Tells loom which bytes of a buffer are read and written, so that it finds a missing ordering.
+/// Without loom, these functions are empty.
 pub(super) mod trace {
     use super::Node;
 
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn secrets_are_wiped() {
         let buffer = Buffer::allocate(SMALL).unwrap();
-        // SAFETY: nothing else has the buffer.
+        // SAFETY: the test is the only user of the buffer.
         unsafe {
             Buffer::keep_secret(buffer);
             let (first, last) = ((*Buffer::node(buffer)).start, Buffer::limit(buffer).sub(1));

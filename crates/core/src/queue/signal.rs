@@ -1,23 +1,24 @@
-//! `Signal`: a wake descriptor that is made when its owner first needs it, and spares the system
-//! calls of one that is readable already, or that is not.
+//! `Signal`: a wake descriptor that is made when its owner first needs it. A signal avoids the
+//! system call if the descriptor is already readable, or already unreadable.
 //!
 //! ```text
-//! waker:  [what it has to tell]  raised = true
-//!         had it been false, and the descriptor made: write it
-//! owner:  descriptor()  [make it; made = true; had it been raised: write it]
+//! waker:  [its news]  raised = true
+//!         if it was false, and the descriptor is made: write it
+//! owner:  descriptor()  [make it; made = true; if it was raised: write it]
 //! owner:  quieten()  [raised? read the descriptor, if made; got something, or not made:
-//!         raised = false]   look at what there is to tell
+//!         raised = false]   look at the news
 //! ```
 //!
-//! `raised` and `made` are one word, so of a waker and an owner that makes the descriptor exactly
-//! one sees the other. Thus at most one write is under way or waits to be read at any time: the
-//! next one comes after `raised` was cleared, and once the descriptor is made that takes a read
-//! that got it. So a waker that finds `raised` set may rely on the one that set it: either the
-//! owner still has that write to read, or it clears the flag behind it and then sees what this
-//! waker has to tell.
+//! `raised` and `made` are one word. So of a waker and an owner that makes the descriptor, exactly
+//! one sees the other. At any time at most one write is under way or waits to be read: the next
+//! write comes after `raised` was cleared, and once the descriptor is made, clearing needs a read
+//! that got the write.
 //!
-//! The owner gives the descriptor back when it goes (`release`), however long others hold on to the
-//! signal.
+//! So a waker that finds `raised` set may rely on the waker that set it. Either the owner still has
+//! that write to read, or it clears the flag behind it and then sees the news of both wakers.
+//!
+//! The owner releases the descriptor when it ends (`release`), even if other threads keep the
+//! signal longer.
 
 use std::io;
 
@@ -26,55 +27,55 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sync::{Arc, RwLock};
 use std::sync::PoisonError;
 
-/// What is readable from `write` until `read`: an eventfd.
+/// A descriptor that is readable from `write` until `read`: an eventfd.
 pub(crate) trait Descriptor: Sized {
-    /// A new one, which cannot be read.
+    /// Creates an unreadable descriptor.
     fn make() -> io::Result<Self>;
-    /// Makes it readable.
+    /// Makes the descriptor readable.
     fn write(&self);
-    /// Makes it unreadable; whether it was readable.
+    /// Makes the descriptor unreadable. Returns true if it was readable.
     fn read(&self) -> bool;
 }
 
-/// A waker has written the descriptor, or would have if there were one.
+/// A waker has written the descriptor, or would have if it existed.
 const RAISED: u8 = 1;
-/// The descriptor is there. Changed by the owner only.
+/// The descriptor exists. Changed only by the owner.
 const MADE: u8 = 2;
 
-/// A wake descriptor, and whether it was written.
+/// A wake descriptor and the flags about its state.
 pub(crate) struct Signal<D> {
     /// RAISED, MADE.
     state: AtomicU8,
-    /// Changed by the owner only. A waker that writes holds the lock as a reader, and so does an
-    /// owner that reads: neither waits for the other.
+    /// Changed only by the owner. A waker that writes holds the lock as a reader, and an owner that
+    /// reads does the same. So they do not wait for each other.
     descriptor: RwLock<Option<Arc<D>>>,
 }
 
 impl<D: Descriptor> Signal<D> {
-    /// Without a descriptor, and not raised.
+    /// Returns a signal without a descriptor, not raised.
     pub(crate) fn new() -> Self {
         Signal { state: AtomicU8::new(0), descriptor: RwLock::new(None) }
     }
 
-    /// Owner: the descriptor to wait on, which is made if it is not there. To be written and read
-    /// by way of the signal only. A thread that waits on it without being the owner keeps it open
-    /// by this.
+    /// Owner: returns the descriptor to wait on, and creates it if needed. Only the signal may
+    /// write and read it. A waiting thread that is not the owner keeps the descriptor open with the
+    /// returned `Arc`.
     pub(crate) fn descriptor(&self) -> io::Result<Arc<D>> {
         if let Some(made) = self.with(Arc::clone) {
             return Ok(made);
         }
         let made = Arc::new(D::make()?);
         self.put(Some(made.clone()));
-        // AcqRel pairs with `raise`: a waker that raised it before has written nothing, one that
-        // does so from now on sees the descriptor.
+        // AcqRel pairs with `raise`: a waker that raised the flag before has not written the
+        // descriptor, and a waker that raises it from now on sees the descriptor.
         if self.state.fetch_or(MADE, AcqRel) & RAISED != 0 {
             made.write();
         }
         Ok(made)
     }
 
-    /// Owner: it will never wait again, and the descriptor is closed unless another thread keeps it
-    /// open.
+    /// Owner: closes the descriptor, because the owner will never wait again. The descriptor stays
+    /// open while another thread keeps it.
     pub(crate) fn release(&self) {
         self.state.fetch_and(!MADE, AcqRel);
         // Waits for a waker that is just writing.
@@ -82,21 +83,20 @@ impl<D: Descriptor> Signal<D> {
         drop(made);
     }
 
-    /// Any thread: the descriptor is readable, now or in a moment, or when it is made.
+    /// Makes the descriptor readable, now or soon, or when it is made. Any thread may call it.
     pub(crate) fn raise(&self) {
-        // Release: what the caller has to tell is seen by the owner that clears the flag behind
-        // this.
+        // Release: the owner that clears the flag behind this sees the caller's news.
         if self.state.fetch_or(RAISED, AcqRel) == MADE {
-            // The lock keeps it open meanwhile.
+            // The lock keeps the descriptor open during the write.
             self.with(|made| made.write());
         }
     }
 
-    /// Owner: runs `look`, which may tell the owner something itself; that does not write the
-    /// descriptor, nor does what others tell meanwhile. Makes it unreadable, too: afterwards the
-    /// owner looks at what there is to tell.
+    /// Owner: runs `look` and makes the descriptor unreadable. `look` may notify the owner itself.
+    /// Notifications during `look`, from any thread, do not write the descriptor. Afterwards the
+    /// owner looks at its news.
     pub(crate) fn quietly(&self, look: impl FnOnce()) {
-        // The descriptor is not written while the flag is set. The waker that has set it before has
+        // The descriptor is not written while the flag is set. A waker that set it before has
         // written, or is about to.
         let held = self.state.fetch_or(RAISED, AcqRel) & RAISED == 0;
         look();
@@ -107,11 +107,11 @@ impl<D: Descriptor> Signal<D> {
         }
     }
 
-    /// Owner: makes the descriptor unreadable. Afterwards it looks at what there is to tell:
-    /// nothing that was told before this wakes again.
+    /// Owner: makes the descriptor unreadable. Afterwards the owner looks at its news. News from
+    /// before this call do not wake it again.
     #[inline]
     pub(crate) fn quieten(&self) {
-        // A waker that raises it after this load writes the descriptor.
+        // A waker that raises the flag after this load writes the descriptor.
         let state = self.state.load(Acquire);
         if state & RAISED != 0 {
             self.take(state);
@@ -121,8 +121,8 @@ impl<D: Descriptor> Signal<D> {
     #[cold]
     fn take(&self, state: u8) {
         if state & MADE == 0 || self.with(|made| made.read()) == Some(true) {
-            // A change of the flag in place: it must come behind that of a waker that has found the
-            // flag set, to see what that one has to tell.
+            // Change the flag in place: the change must come behind that of a waker that has found
+            // the flag set, so that the owner sees that waker's news.
             self.state.fetch_and(!RAISED, AcqRel);
         }
     }

@@ -14,12 +14,12 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// An empty slot.
+    /// Returns an empty slot.
     pub(crate) fn new() -> Self {
         Slot { newest: Mutex::new(None), full: AtomicBool::new(false) }
     }
 
-    /// Puts a message in, in place of the one that is there.
+    /// Puts a message in and replaces the current one.
     pub(crate) fn put(&self, flags: u8, message: Message) {
         let mut newest = lock(&self.newest);
         let former = newest.replace((flags, message));
@@ -40,7 +40,7 @@ impl Slot {
         newest.take()
     }
 
-    /// Whether a message is there.
+    /// True if there is a message.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         // Acquire pairs with the Release in `put`.

@@ -19,19 +19,19 @@ use std::io::IoSlice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tautline_proto::frame::{self, COMMAND, MORE};
 
-/// `len` bytes that differ from place to place and from seed to seed.
+/// Returns `len` bytes that differ by position and by seed.
 fn body(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (i.wrapping_mul(31) ^ (i >> 8) ^ seed.wrapping_mul(77)) as u8).collect()
 }
 
-/// A frame as it is on the wire.
+/// Returns a frame in its wire form.
 fn encoded(flags: u8, body: &[u8]) -> Vec<u8> {
     let mut header = [0; frame::MAX_HEADER];
     let n = frame::encode_header(flags, body.len() as u64, &mut header);
     [&header[..n], body].concat()
 }
 
-/// Everything pending, without taking it.
+/// Returns all pending bytes without taking them.
 fn pending_bytes(drain: &mut ByteDrain) -> Vec<u8> {
     let mut out = Vec::new();
     drain.pending();
@@ -39,7 +39,7 @@ fn pending_bytes(drain: &mut ByteDrain) -> Vec<u8> {
     out
 }
 
-/// Takes everything pending in slices of any number.
+/// Takes all pending bytes, with the given number of slices.
 fn drained(drain: &mut ByteDrain, slices: usize) -> Vec<u8> {
     let mut out = Vec::new();
     loop {
@@ -62,22 +62,21 @@ fn read(reader: &mut FrameReader) -> Option<(u8, Vec<u8>)> {
     Some((head.flags & !frame::LONG, out))
 }
 
-/// Frees nothing, but counts.
+/// Counts the call and frees no memory.
 unsafe extern "C" fn count(_: *mut c_void, hint: *mut c_void) {
     // SAFETY: the tests pass a counter that outlives the message.
     unsafe { (*hint.cast::<AtomicUsize>()).fetch_add(1, Ordering::SeqCst) };
 }
 
-/// A message over foreign memory whose free function counts in `freed`.
+/// Returns a message over foreign memory whose free function counts in `freed`.
 fn foreign(bytes: &[u8], freed: &AtomicUsize) -> Message {
     let hint = (&raw const *freed).cast_mut().cast();
-    // SAFETY: nothing in the chains writes to a body, and every test drops the chain before the
-    // bytes and the counter.
+    // SAFETY: the chains never write to a body, and every test drops the chain before the bytes and
+    // the counter.
     unsafe { Message::from_foreign(bytes.as_ptr().cast_mut(), bytes.len(), Some(count), hint) }
 }
 
-/// Lengths around every boundary there is: header forms, copy widths, segments, bodies by
-/// reference.
+/// Returns lengths around every boundary: header forms, copy widths, segments, bodies by reference.
 fn lengths() -> Vec<usize> {
     let around = |n: usize| n.saturating_sub(10)..=n + 10;
     let mut all: Vec<usize> = (0..=70).chain(around(256)).chain(around(1024)).collect();

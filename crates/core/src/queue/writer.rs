@@ -1,8 +1,8 @@
 //! `FrameWriter`: the end of a chain where a socket's owner encodes frames.
 //!
-//! Used by the owner's thread (`pipe`). A frame is encoded where it will be read or written from,
-//! so sending a small message is one copy and a few stores. Frames are invisible until `publish`
-//! makes all of them visible as one message.
+//! Used by the owner's thread (`pipe`). A frame is encoded directly in its final memory, so sending
+//! a small message is one copy and a few stores. Frames are invisible until `publish` makes all of
+//! them visible as one message.
 
 use super::chain::{self, Aside, Probe};
 use super::drain::ByteDrain;
@@ -15,7 +15,7 @@ use crate::sync::{prefetch, prefetch_to_write};
 use tautline_mem::copy::copy_words;
 use tautline_proto::frame;
 
-/// Frames up to this length are kept in one piece, at the price of some unused room at the end of a
+/// Frames up to this length are kept contiguous, which may leave some room unused at the end of a
 /// segment.
 const TOGETHER: usize = if cfg!(loom) { 16 } else { 1024 };
 
@@ -28,21 +28,21 @@ pub(crate) const COPIED: usize = if cfg!(loom) { SHORT } else { 8 * 1024 };
 /// The producing end of an outbound or inproc chain.
 pub(crate) struct FrameWriter {
     end: Producer,
-    /// The high-water mark; `u64::MAX` for none.
+    /// The high-water mark; `u64::MAX` for unlimited.
     limit: u64,
     /// Credit counts in steps of this many messages.
     step: u64,
-    /// Messages that went another way.
+    /// Messages that bypassed the queue.
     beside: u64,
-    /// `messages` that the consumer had given credit for when we last looked, in whole steps.
+    /// The messages that the consumer had credited at our last look, in whole steps.
     credited: u64,
-    /// The credit as `is_ahead` last saw it, in bytes.
+    /// The credit in bytes at the last call of `is_ahead`.
     seen: u64,
-    /// The chain has parcels.
+    /// True if the chain has parcels.
     parcels: bool,
     /// Owned bodies of at least this length travel by reference.
     by_reference: usize,
-    /// Other bodies of at least this length are copied to a message first, which then travels by
+    /// Other bodies of at least this length are first copied to a message, which then travels by
     /// reference.
     copy_by_reference: usize,
 }
@@ -64,13 +64,13 @@ impl FrameWriter {
         }
     }
 
-    /// All that is appended is secret: wiped when it has been read. To be called before the first
-    /// frame. Bodies by reference are the business of their owner.
+    /// Marks all appended frames as secret: they are wiped after they were read. To be called
+    /// before the first frame. The owner of a body by reference is responsible for that body.
     pub(crate) fn keep_secret(&mut self) {
         self.end.keep_secret();
     }
 
-    /// Sets the high-water mark; 0 for none. Takes effect at once, also below the number of
+    /// Sets the high-water mark; 0 for unlimited. Takes effect at once, even below the number of
     /// messages in flight.
     pub(crate) fn set_limit(&mut self, messages: u32) {
         self.limit = if messages == 0 { u64::MAX } else { u64::from(messages) };
@@ -78,28 +78,28 @@ impl FrameWriter {
         self.end.shared.aside.limit.0.store(messages.into(), Ordering::Relaxed);
     }
 
-    /// As `set_limit`, with credit in steps of a twentieth of the mark: how much a queue takes in
-    /// all then depends on how much its peer takes, and no more on how much of one message the
-    /// kernel has of it. Queues of equally stuck peers are equally full.
+    /// Like `set_limit`, with credit in steps of a twentieth of the mark. The limit of a queue then
+    /// depends only on the messages that its peer has taken, and not on a partly written message.
+    /// Queues of equally stuck peers are equally full.
     pub(crate) fn set_limit_in_steps(&mut self, messages: u32) {
         self.set_limit(messages);
         self.step = u64::from(messages / 20).max(1);
     }
 
-    /// The high-water mark; 0 for none.
+    /// Returns the high-water mark; 0 for unlimited.
     pub(crate) fn limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(0)
     }
 
-    /// Whether the published messages in flight are below the limit. Asked before the first part of
-    /// a message.
+    /// True if the published messages in flight are below the limit. Called before the first part
+    /// of a message.
     #[inline]
     pub(crate) fn has_room(&mut self) -> bool {
         self.has_room_for_sure() || self.has_room_now()
     }
 
-    /// Whether there certainly is room, by the credit as it was last looked at. False says nothing:
-    /// look again.
+    /// True if the credit at the last look shows that there is room. If it returns false, there may
+    /// still be room: look again.
     #[inline]
     pub(crate) fn has_room_for_sure(&self) -> bool {
         self.end.messages.wrapping_sub(self.credited) < self.limit
@@ -113,15 +113,14 @@ impl FrameWriter {
         self.end.messages.wrapping_sub(self.credited) < self.limit
     }
 
-    /// A message went to the peer another way than through this queue. It has its credit with the
-    /// next look.
+    /// Counts a message that went to the peer without this queue. The next look credits it.
     pub(crate) fn count_beside(&mut self) {
         self.beside = self.beside.wrapping_add(1);
         self.credited = self.credited.wrapping_sub(1);
     }
 
-    /// Messages that are published and that there is no credit for: as `in_flight`, in whole steps,
-    /// unless that is none.
+    /// Returns the number of published messages without credit: like `in_flight`, in whole steps,
+    /// except that 0 stays 0.
     pub(crate) fn uncredited(&mut self) -> u64 {
         self.has_room_now();
         match self.in_flight() {
@@ -130,20 +129,20 @@ impl FrameWriter {
         }
     }
 
-    /// Messages and bytes of frames published so far.
+    /// Returns the messages and bytes of frames published so far.
     pub(crate) fn written(&self) -> (u64, u64) {
         let (messages, bytes) = chain::start();
         let all = self.end.bytes().wrapping_add(self.end.extra);
         (self.end.messages.wrapping_sub(messages), all.wrapping_sub(bytes))
     }
 
-    /// Messages and bytes that went to the peer another way; they wrap.
+    /// Returns the messages and bytes that bypassed the queue. The counts wrap.
     pub(crate) fn aside(&self) -> (u64, u64) {
         let Aside { messages, bytes, .. } = &self.end.shared.aside;
         (messages.0.load(Ordering::Relaxed), bytes.0.load(Ordering::Relaxed))
     }
 
-    /// Some more did.
+    /// Adds messages and bytes that bypassed the queue.
     #[inline(always)]
     pub(crate) fn add_aside(&mut self, (messages, bytes): (u64, u64)) {
         let aside = &self.end.shared.aside;
@@ -151,35 +150,34 @@ impl FrameWriter {
         Aside::add(&aside.bytes, bytes);
     }
 
-    /// Some of them are counted elsewhere.
+    /// Subtracts messages and bytes that are counted elsewhere.
     pub(crate) fn take_off_aside(&mut self, (messages, bytes): (u64, u64)) {
         self.add_aside((messages.wrapping_neg(), bytes.wrapping_neg()));
     }
 
-    /// Messages that were dropped for want of room or memory.
+    /// Returns the number of messages that were dropped because there was no room or no memory.
     pub(crate) fn dropped(&self) -> u64 {
         self.end.shared.aside.dropped.0.load(Ordering::Relaxed)
     }
 
-    /// This many more were.
+    /// Counts dropped messages.
     #[inline(always)]
     pub(crate) fn count_dropped(&mut self, messages: u64) {
         Aside::add(&self.end.shared.aside.dropped, messages);
     }
 
-    /// The queue was found full, and the peer is tried.
+    /// Counts that the queue was full and the peer was tried.
     pub(crate) fn count_full(&mut self) {
         Aside::add(&self.end.shared.aside.full, 1);
     }
 
-    /// A look at the counts from outside.
+    /// Returns a probe for the counters.
     pub(crate) fn probe(&self) -> Probe {
         self.end.shared.probe()
     }
 
     /// Appends one frame with a copy of `body`; `flags` are `frame::MORE` and `frame::COMMAND`. Not
-    /// visible before `publish`. After an error, here and below, nothing was appended, and what was
-    /// before is still there.
+    /// visible before `publish`. After an error, here and below, the queue is unchanged.
     #[inline]
     pub(crate) fn append(&mut self, flags: u8, body: &[u8]) -> Result<(), NoMemory> {
         if self.append_short(flags, body) || self.append_medium(flags, body) {
@@ -188,7 +186,8 @@ impl FrameWriter {
         self.append_long(flags, body)
     }
 
-    /// As `append` for a body shorter than `SHORT` for which there is room; else false.
+    /// Like `append`, for a body shorter than `SHORT` for which there is room. Returns false for
+    /// other bodies.
     #[inline(always)]
     pub(crate) fn append_short(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -205,8 +204,8 @@ impl FrameWriter {
         true
     }
 
-    /// As `append` for a body shorter than `COPIED`, but not short, for which there is room in one
-    /// piece; else false.
+    /// Like `append`, for a body shorter than `COPIED` but not short, for which there is contiguous
+    /// room. Returns false for other bodies.
     #[inline]
     pub(crate) fn append_medium(&mut self, flags: u8, body: &[u8]) -> bool {
         let n = body.len();
@@ -235,14 +234,14 @@ impl FrameWriter {
         self.put(body, header_len)
     }
 
-    /// Goes on where `bytes` bytes lie together.
+    /// Makes room for `bytes` contiguous bytes.
     #[inline]
     fn make_room(&mut self, bytes: usize) -> Result<(), NoMemory> {
         if self.end.room() < bytes { self.end.grow(bytes) } else { Ok(()) }
     }
 
     /// Copies bytes to the end, over as many nodes as they need. If there is no memory for them,
-    /// the `before` bytes that lie before them in the current node are cut off, too.
+    /// also cuts off the `before` bytes that lie before them in the current node.
     #[inline]
     fn put(&mut self, mut bytes: &[u8], before: usize) -> Result<(), NoMemory> {
         let start = Position { node: self.end.node, at: self.end.at.wrapping_sub(before) };
@@ -251,7 +250,7 @@ impl FrameWriter {
             let (piece, rest) = bytes.split_at(self.end.room());
             self.put_piece(piece);
             if let Err(error) = self.end.grow(1) {
-                // SAFETY: appended just now, so behind the mark, and not in an external node.
+                // SAFETY: just appended, so behind the mark, and not in an external node.
                 unsafe { self.end.cut(start, count) };
                 return Err(error);
             }
@@ -272,8 +271,8 @@ impl FrameWriter {
         }
     }
 
-    /// Appends one frame with the body of a message: a large owned one travels by reference and
-    /// leaves `body` empty, any other is copied and left alone.
+    /// Appends one frame with the body of a message. A large owned body travels by reference and
+    /// leaves `body` empty. Any other body is copied and left alone.
     #[inline]
     pub(crate) fn append_message(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if body.len() < self.by_reference || !body.is_movable() {
@@ -283,8 +282,8 @@ impl FrameWriter {
         }
     }
 
-    /// As `append_message`, for a large owned body between two sockets for which there is memory,
-    /// which leaves `body` empty; else false.
+    /// Like `append_message`, for a large owned body between two sockets for which there is memory.
+    /// Leaves `body` empty. Returns false for other bodies.
     #[inline(always)]
     pub(crate) fn append_parcel(&mut self, flags: u8, body: &mut Message) -> bool {
         self.parcels
@@ -293,13 +292,13 @@ impl FrameWriter {
             && self.end.append_parcel(flags, body).is_ok()
     }
 
-    /// As `append_message`, for a body that is not copied, however short.
+    /// Like `append_message`, for a body of any length that must not be copied.
     #[cold]
     pub(crate) fn append_kept(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         self.append_reference(flags, body)
     }
 
-    /// Takes a body that is movable.
+    /// Takes a movable body.
     fn append_reference(&mut self, flags: u8, body: &mut Message) -> Result<(), NoMemory> {
         if self.parcels {
             return self.end.append_parcel(flags, body);
@@ -317,72 +316,72 @@ impl FrameWriter {
         entered
     }
 
-    /// Appends frames that are encoded already, whole messages or the first parts of one.
+    /// Appends encoded frames: whole messages or the first parts of one.
     pub(crate) fn append_encoded(&mut self, frames: &[u8]) -> Result<(), NoMemory> {
         self.end.admits(frames.len() as u64)?;
         self.make_room(1)?;
         self.put(frames, 0)
     }
 
-    /// Makes all appended frames visible, as `messages` messages.
+    /// Publishes all appended frames as `messages` messages.
     pub(crate) fn publish_many(&mut self, messages: u64) {
         self.end.publish(messages);
     }
 
-    /// Makes all appended frames visible, as one message.
+    /// Publishes all appended frames as one message.
     #[inline]
     pub(crate) fn publish(&mut self) {
         self.end.publish(1);
     }
 
-    /// Makes all appended frames visible without counting a message: for frames with
-    /// `frame::COMMAND`, which no limit holds back.
+    /// Publishes all appended frames without counting a message: for frames with `frame::COMMAND`,
+    /// which the limit does not hold back.
     pub(crate) fn publish_uncounted(&mut self) {
         self.end.publish(0);
     }
 
-    /// One queue of many: keeps its segments small as long as they are drained.
+    /// Marks this queue as one of many: it keeps its segments small while they are drained.
     pub(crate) fn set_lean(&mut self) {
         self.end.lean = true;
     }
 
-    /// The caller holds both ends: if everything appended is drained, the queue gives up its
-    /// memory. False if not.
+    /// Releases the queue's memory if everything appended is drained. The caller holds both ends.
+    /// Returns true if it released the memory.
     pub(crate) fn rest(&mut self, drain: &mut ByteDrain) -> bool {
         drain.rest(&mut self.end)
     }
 
-    /// Whether the queue has memory to give up.
+    /// True if the queue holds memory that it could release.
     #[inline]
     pub(crate) fn holds_memory(&self) -> bool {
         self.end.holds_memory()
     }
 
-    /// Brings what the next message writes to into the cache.
+    /// Prefetches the memory that the next message writes to.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        // A short message; it may lie across the end of a line.
+        // A short message; it may cross the end of a cache line.
         prefetch_to_write(self.end.at);
         prefetch_to_write(self.end.at.wrapping_add(64));
         prefetch_to_write(&raw const self.end.shared.tail);
         prefetch(&raw const self.end.shared.head);
     }
 
-    /// Forgets what was appended since the last publication.
+    /// Drops the frames that were appended since the last publication.
     pub(crate) fn rollback(&mut self) {
         self.end.cut_to_mark();
     }
 
-    /// Bytes that are published and that the consumer has not given credit for. May be stale: too
-    /// many, never too few.
+    /// Returns the number of published bytes that the consumer has not credited. A stale value may
+    /// be too high, but never too low.
     #[inline]
     pub(crate) fn unflushed_bytes(&self) -> u64 {
         self.end.unconsumed()
     }
 
-    /// Whether there are `bytes` bytes or more, bodies by reference included. Looks at the credit
-    /// only where what it last saw does not tell: the consumer, which writes it with every large
-    /// body, keeps the cache line.
+    /// True if at least `bytes` published bytes are not credited, including bodies by reference.
+    /// Loads the credit only if its last value is not enough: the consumer, which writes the credit
+    /// with every large body, then keeps the cache line.
     #[inline]
     pub(crate) fn is_ahead(&mut self, bytes: u64) -> bool {
         let written = self.end.bytes().wrapping_add(self.end.extra);
@@ -394,42 +393,42 @@ impl FrameWriter {
         ahead >= bytes
     }
 
-    /// Bytes that are published and that the consumer has not given credit for, bodies by reference
-    /// included. Only a number.
+    /// Returns the number of published bytes that the consumer has not credited, including bodies
+    /// by reference. Only a number.
     pub(crate) fn ahead(&self) -> u64 {
         self.end.ahead()
     }
 
-    /// What the consumer has given credit for in all: changes whenever it does.
+    /// Returns the total of the consumer's credit, which changes with each credit.
     pub(crate) fn consumed(&self) -> u32 {
-        // Relaxed: number, and of that enough to see a change.
+        // Relaxed: number, with enough bits to see a change.
         self.end.shared.head.0.load(Ordering::Relaxed) as u32
     }
 
-    /// Messages that are published and that the consumer has not given credit for.
+    /// Returns the number of published messages that the consumer has not credited.
     pub(crate) fn in_flight(&self) -> u64 {
         self.end.in_flight()
     }
 
-    /// Sets how many bytes the queue may hold at once.
+    /// Sets the limit for the bytes in the queue.
     #[cfg(test)]
     pub(crate) fn set_most_bytes(&mut self, bytes: u64) {
         self.end.set_most(bytes);
     }
 
-    /// Size of the next segment, if the one after it need not be larger.
+    /// Returns the size of the next segment, if the segment after it need not be larger.
     #[cfg(test)]
     pub(crate) fn segment_size(&self) -> usize {
         self.end.next_size
     }
 
-    /// Room left in the current segment.
+    /// Returns the room left in the current segment.
     #[cfg(test)]
     pub(crate) fn room(&self) -> usize {
         self.end.room()
     }
 
-    /// Whether frames were appended and not published.
+    /// True if there are appended and unpublished frames.
     #[cfg(test)]
     pub(crate) fn unpublished(&self) -> bool {
         self.end.unpublished()

@@ -1,52 +1,57 @@
-//! Bursts: how many messages a program sends together, and what can be foreseen from that.
+//! Bursts: counts the messages that a program sends together, and predicts the end of the next
+//! burst.
 
 use super::HABIT;
 use super::flush::times;
 use super::spent::spent;
 use crate::ablation::{Rule, without};
 
-/// After this many bursts in a row that ended as foreseen the next one may be held: if that one is
-/// shorter for once, even its first message waits for the I/O thread.
+/// After this many correctly predicted bursts in a row, the next burst may be held. If that burst
+/// is shorter than predicted, even its first message waits for the I/O thread.
 pub(super) const SURE_ENOUGH: u8 = 2 * HABIT;
 
-/// How long the last bursts were. Programs often send the same number of messages together, again
-/// and again: the last one of a burst as long as an earlier one is written at once, instead of by
-/// the residual timer. Where that can be relied upon, and all of a burst is there in less time than
-/// a write takes, its first message is held until then as well: else the others would have to wait
-/// for it to be written.
+/// Lengths of the last bursts, and a prediction of the next one. Programs often send the same
+/// number of messages together, again and again. If a burst reaches the length of an earlier burst,
+/// its last message is written at once and does not wait for the residual timer.
+///
+/// If the prediction is reliable and a whole burst arrives in less time than a write takes, the
+/// first message is also held until the end of the burst. Otherwise the later messages would have
+/// to wait until the first one is written.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
-    /// Messages of the current burst that were flushed; wraps, so that with `FlushRule::since` it
-    /// gives their number.
+    /// Flushed messages of the current burst. Wraps; added to `FlushRule::since`, it gives the
+    /// number of messages in the burst.
     pub(super) flushed: u32,
-    /// When the current burst began, and when a message of it was last looked at.
+    /// Start of the current burst, and time of the last look at one of its messages.
     pub(super) began: u64,
     seen: u64,
-    /// The lengths of the last four bursts, 0 if one came too soon after the one before.
+    /// Lengths of the last four bursts. 0 if a burst came too soon after the one before.
     pub(super) lengths: [u32; 4],
     slot: u8,
-    /// How many bursts in a row have left nothing behind.
+    /// Number of bursts in a row that left no message queued.
     pub(super) sure: u8,
-    /// Of the current burst something was left queued, or it goes on a stream that is watched.
+    /// True if a message of the current burst stayed queued, or if the burst continues a watched
+    /// stream.
     left: bool,
-    /// It is longer than any of the last ones.
+    /// True if the current burst is longer than each of the last four.
     overdue: bool,
-    /// Average pause before a burst. A sender that is interrupted by another thread on its core
-    /// pauses as well, but not as long.
+    /// Average pause before a burst. If another thread interrupts the sender on its core, the
+    /// sender also pauses, but for less time.
     pub(super) pause: u64,
-    /// Average time from the first message of a burst to its foreseen end, without that of the
-    /// flushes between.
+    /// Average time from the first message of a burst to its predicted end, without the flushes
+    /// between.
     span: u64,
-    /// What the thread had spent in flushes when the current burst began.
+    /// Total time that the thread had spent in flushes when the current burst began.
     spent: u64,
-    /// Nothing of the current burst is to be written before its foreseen end.
+    /// True if the current burst must not be written before its predicted end.
     pub(super) held: bool,
 }
 
 impl Bursts {
-    /// A message is looked at, `since` the last flush at `last`. Whether a burst is likely to end
-    /// with it, and how many messages further on the next likely end is. The thread has spent
-    /// `elsewhere` ticks on writing since the last look, which are no pause.
+    /// Looks at a message, the `since`th after the last flush at `last`. Returns whether a burst
+    /// probably ends with this message, and the number of messages until the next probable end. The
+    /// thread has spent `elsewhere` ticks on writing since the last look; this time is not part of
+    /// a pause.
     pub(super) fn look(&mut self, now: u64, since: u32, last: u64, cost: u64, elsewhere: u64) -> (bool, u32) {
         let pause = now.saturating_sub(self.seen.max(last)).saturating_sub(elsewhere);
         if without(Rule::Bursts) {
@@ -76,13 +81,13 @@ impl Bursts {
         let ahead = further_on.filter(|&ahead| ahead > 0).min().unwrap_or(u32::MAX);
         let overdue = !ends && self.lengths.iter().all(|&length| length <= count);
         if overdue && !std::mem::replace(&mut self.overdue, overdue) {
-            // The watch was not told, since the burst was believed to end.
+            // The watch was not notified, because the burst was expected to end.
             self.left &= self.sure < HABIT;
         }
         let flushing = spent().total.saturating_sub(self.spent);
         let elapsed = now.saturating_sub(self.began).saturating_sub(flushing);
         if self.held && elapsed > cost {
-            // Not this time, and not the next times.
+            // The prediction failed. Do not hold this burst or the next ones.
             self.held = false;
             self.span = times().wake;
         } else if ends {
@@ -91,8 +96,8 @@ impl Bursts {
         (ends, ahead)
     }
 
-    /// A burst begins at `now` with message `since` after the last flush; the one before was of
-    /// `length`.
+    /// Begins a burst at `now` with message `since` after the last flush. The burst before had
+    /// `length` messages.
     fn begin(&mut self, now: u64, since: u32, length: u32, cost: u64) {
         let worth_it = now.saturating_sub(self.began) > 4 * cost;
         self.lengths[usize::from(self.slot % 4)] = if worth_it { length } else { 0 };
@@ -104,7 +109,7 @@ impl Bursts {
         self.overdue = false;
     }
 
-    /// Whether a burst that has just begun after a pause may be held.
+    /// True if a burst that has just begun after `pause` may be held.
     pub(super) fn holds(&self, pause: u64, cost: u64) -> bool {
         let equal = self.lengths.iter().all(|&length| length > 1 && length == self.lengths[0]);
         !without(Rule::Hold)
@@ -114,20 +119,20 @@ impl Bursts {
             && pause < times().seldom
     }
 
-    /// A batch has ended at `now`; the last flush was at `last`. What was foreseen was about single
-    /// messages.
+    /// Ends a batch at `now`; the last flush was at `last`. Predictions hold for single messages
+    /// only, so the count of correct predictions restarts.
     pub(super) fn batch(&mut self, now: u64, last: u64) {
         self.left &= now.saturating_sub(self.seen.max(last)) <= times().quiet;
         self.seen = now;
         self.sure = 0;
     }
 
-    /// The sender has been kept by something else than its own work until `now`.
+    /// Notes that something other than the sender's own work delayed the sender until `now`.
     pub(super) fn resume(&mut self, now: u64) {
         self.seen = now;
     }
 
-    /// Something is left queued.
+    /// Notes that a message stays queued.
     pub(super) fn leave(&mut self) -> Rest {
         match std::mem::replace(&mut self.left, true) {
             _ if self.sure >= HABIT && !self.overdue => Rest::Foreseen,
@@ -137,13 +142,13 @@ impl Bursts {
     }
 }
 
-/// Which thread is going to write what a message leaves queued.
+/// The thread that will write a message that stays queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// The sender, with the last message of the burst; the watch should look now and then.
+    /// The sender, with the last message of the burst. The watch should check from time to time.
     Foreseen,
-    /// The watch, which was told with an earlier message of the burst.
+    /// The watch. An earlier message of the burst notified it.
     Told,
-    /// None yet.
+    /// No thread yet.
     Unforeseen,
 }

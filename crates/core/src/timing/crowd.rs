@@ -1,32 +1,32 @@
-//! The crowd rule: when a thread that sends to many connections leaves the writing to the sweep of
-//! the I/O thread.
+//! The crowd rule: decides when a thread that sends to many connections leaves the writing to the
+//! sweep of the I/O thread.
 //!
-//! A write per message is too much for a thread that has something for one connection after the
-//! other: appended and swept, as many messages as have come together in the meantime leave with
-//! each write. One account per thread, since it is the thread's time that is short: `Pipe` notes
-//! its flushes here, and asks before the flush rule (`flush`) what to do.
+//! A write per message costs too much for a thread that sends to one connection after another. If
+//! the thread only appends and the sweep writes, each write carries all messages that came together
+//! since the last one. Each thread has one account, because the thread's time is the scarce
+//! resource. `Pipe` notes its flushes here, and asks this rule before the flush rule (`flush`).
 
 use super::flush::times;
 use crate::ablation::{Rule, without};
 use std::cell::Cell;
 
-/// Up to this number of connections are no crowd.
+/// Up to this number of connections do not form a crowd.
 const FEW: usize = 4;
-/// A crowd ends after this number of rounds of the sweep in a row that found few connections.
+/// A crowd ends after this many rounds of the sweep in a row that found few connections.
 const SPARSE_ROUNDS: u32 = 3;
 
-/// The account of one thread.
+/// Account of one thread.
 #[derive(Debug, Clone, Copy)]
 struct Crowd {
     on: bool,
-    /// Off: the connections flushed lately, how many they are, and the time spent on anything else
-    /// meanwhile.
+    /// Off: the recently flushed connections, their number, and the time spent on other work since
+    /// the first of these flushes.
     flushed: [usize; FEW],
     count: usize,
     elsewhere: u64,
-    /// End of the last flush, or the time of the last mark.
+    /// End of the last flush, or time of the last mark.
     last: u64,
-    /// On: the round of the sweep that the last connection was marked for, and how many were.
+    /// On: the sweep's round of the last mark, and the number of connections marked in it.
     round: u32,
     marked: usize,
     sparse: u32,
@@ -66,8 +66,8 @@ impl Crowd {
     }
 
     fn goes_on(&mut self, now: u64, sweeper_idle: bool) -> bool {
-        // Everything was written and then nothing came: the first message of a burst goes out at
-        // once.
+        // Everything was written, and then no message came for a while. Write the first message of
+        // the next burst at once.
         let lull = sweeper_idle && now.saturating_sub(self.last) > times().crowd;
         if lull {
             *self = Crowd { last: now, ..Crowd::new() };
@@ -91,7 +91,7 @@ impl Crowd {
 
 thread_local! {
     static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
-    /// `Crowd::on`, for a quick look.
+    /// Copy of `Crowd::on` for a cheap check.
     static ON: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -103,26 +103,27 @@ fn change<R>(with: impl FnOnce(&mut Crowd) -> R) -> R {
     result
 }
 
-/// Whether this thread sends to a crowd: what it has for a connection is left to the sweep.
+/// True if this thread sends to a crowd and leaves its messages to the sweep.
 #[inline]
 pub(crate) fn is_on() -> bool {
     ON.get()
 }
 
-/// This thread has flushed a connection by itself, from `start` to `end` (ticks), not to reply.
+/// Notes that this thread has flushed a connection itself, from `start` to `end` (ticks), and not
+/// to reply.
 pub(crate) fn flushed(connection: usize, start: u64, end: u64) {
     if !without(Rule::Crowd) {
         change(|crowd| crowd.flushed(connection, start, end));
     }
 }
 
-/// This thread has something for a connection that is not marked: whether it is still left to the
-/// sweep.
+/// Called when this thread has a message for an unmarked connection. Returns true if the sweep
+/// still writes it.
 pub(crate) fn goes_on(now: u64, sweeper_idle: bool) -> bool {
     change(|crowd| crowd.goes_on(now, sweeper_idle))
 }
 
-/// This thread has marked a connection for this round of the sweep.
+/// Notes that this thread has marked a connection for this round of the sweep.
 pub(crate) fn marked(round: u32) {
     change(|crowd| crowd.marked(round));
 }

@@ -1,30 +1,33 @@
-//! How a thread waits: it looks, yields its core, looks again, and at last sleeps.
+//! Waiting of a thread: it spins, yields its core, spins again, and finally sleeps.
 //!
-//! *Looking may cost what sleeping costs.* To fall asleep and be woken takes about 20 µs
-//! ([`WAKE`]), so that is for how long a thread looks first: whatever comes, waiting then costs
-//! twice what the better of the two would have cost, at most (the ski rental problem).
-//! `TAUT_SPIN_US` sets the time; 0 is: sleep at once. That goes for all waits: of blocking calls,
-//! polls and tasks for messages, and of senders over inproc for their peer. (A sender that waits
-//! for the kernel sleeps at once.)
+//! *Spinning may cost as much as sleeping.* To fall asleep and be woken takes about 20 µs
+//! ([`WAKE`]), so a thread first spins for this time. The wait then costs at most twice as much as
+//! the better of the two choices (the ski rental problem). `TAUT_SPIN_US` sets the time; 0 means:
+//! sleep at once. The rule applies to all waits: blocking calls, polls and tasks that wait for
+//! messages, and inproc senders that wait for their peer. (A sender that waits for the kernel
+//! sleeps at once.)
 //!
-//! Two things that were seen lately say whether to look at all:
+//! Two recent observations decide whether a thread spins:
 //!
-//! - A few sleeps of the thread in a row that looking would not have saved ([`Vain`]): then it
-//!   sleeps at once, until something is there again sooner. So a socket that is idle costs nothing.
-//! - Yields of the process that took long ([`Losses`]): another thread needs the core. If the
-//!   system has not enough cores for the threads that want to run, what is lost that way may be a
-//!   share of the time. (If it has, it is the very peer that we wait for, and the system will soon
-//!   give it another core, unless it were to see us asleep.)
+//! - Sleeps of the thread in a row that spinning would not have avoided ([`Vain`]). After a few of
+//!   them the thread sleeps at once, until a wait ends sooner. So an idle socket costs no CPU time.
+//! - Long yields of the process ([`Losses`]): another thread needs the core. If the system has
+//!   fewer cores than runnable threads, the process may lose a share of its time this way.
+//!   (Otherwise the other thread is probably our peer. The scheduler moves it to a free core soon,
+//!   as long as we stay runnable.)
 //!
-//! A receiver from inproc peers also waits between two looks ([`Pause`]). If it is faster than its
-//! peer and looks all the time, it takes the queue's counter away from the peer with each look, and
-//! gets one message for it: both then run at the speed at which a cache line travels. If it stays
-//! away for a moment it finds a batch instead, and disturbs less. So once messages keep coming in
-//! short intervals it pauses, longer each time as long as that pays, and not at all when messages
-//! come one by one: then it is their latency that counts. While they come as fast as they can be
-//! sent it stays away longer still, but goes on only as long as more of them come.
+//! A receiver from inproc peers also pauses between two looks ([`Pause`]). A receiver that is
+//! faster than its peer and looks all the time takes the cache line of the queue's counter from the
+//! peer with each look, and gets one message for it. Both then run at the speed at which a cache
+//! line travels. If the receiver stays away for a moment, it finds a batch and disturbs the peer
+//! less.
 //!
-//! Time comes in as ticks of the clock; [`Spin`] reads the clock for its callers.
+//! So the receiver pauses once messages keep coming at short intervals, and lengthens the pause as
+//! long as that pays. If messages come one by one, it does not pause, because then latency matters.
+//! If messages come as fast as the peer can send, it pauses even longer, but only while more
+//! messages arrive.
+//!
+//! Inputs are times in clock ticks. [`Spin`] reads the clock for its callers.
 
 use super::{SELDOM, SLICE, WAKE};
 use crate::ablation::{Rule, without};
@@ -35,37 +38,37 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use tautline_io::{clock, thread};
 
-/// Looks between two yields.
+/// Number of looks between two yields.
 const LOOKS: u32 = 8;
-/// After this number of waits in vain the next one is expected to be, too; no more are counted than
-/// the second value.
+/// After this many unsuccessful spins in a row, the next one is expected to fail. `MOST_VAIN`
+/// limits the count.
 const VAIN_FROM: u32 = 4;
 const MOST_VAIN: u32 = 4 * VAIN_FROM;
 
-/// For how many microseconds a thread looks before it sleeps: `TAUT_SPIN_US`, or about what a
-/// wake-up costs.
+/// Returns the time in microseconds that a thread spins before it sleeps: `TAUT_SPIN_US`, or about
+/// the cost of a wake-up.
 pub(crate) fn patience_us() -> u64 {
     static MICROS: OnceLock<u64> = OnceLock::new();
     *MICROS.get_or_init(|| {
         let asked = tautline_io::env::var_os("TAUT_SPIN_US")
             .and_then(|text| text.to_str()?.trim().parse::<u64>().ok());
-        // On one core nothing can happen while we look.
+        // On one core, the peer cannot run while we spin.
         if thread::cpu_count() < 2 { 0 } else { asked.unwrap_or(WAKE / 1000).min(SLICE / 1000) }
     })
 }
 
-/// The times of the rule in clock ticks.
+/// Times of the rule in clock ticks.
 struct Times {
-    /// How long to look.
+    /// Duration of a spin.
     spin: u64,
-    /// A sleep that was over so soon would have been saved by looking: all that waking takes on a
-    /// busy machine, and more.
+    /// Spinning would have avoided a sleep that ended within this time. The value exceeds the time
+    /// of a wake-up on a busy machine.
     near: u64,
     /// A yield that takes longer has given the core to another thread.
     pressed: u64,
-    /// So much lost in yields, less what is paid for, is much; a yield that takes so long has given
-    /// the core to a thread that is at work, a shorter one most likely to the peer that we wait
-    /// for. No more than the second value is counted.
+    /// If the debt of lost time exceeds `much`, the loss is high. A single yield of this length has
+    /// given the core to a busy thread; a shorter yield has probably given it to the peer that we
+    /// wait for. `most` limits the counted length of one yield.
     much: u64,
     most: u64,
     cores: usize,
@@ -87,7 +90,8 @@ fn times() -> &'static Times {
     })
 }
 
-/// Waits of a thread that looking did not shorten, halved with each that it did or would have.
+/// Number of waits of a thread that spinning did not shorten. Halved by each wait that it shortened
+/// or would have shortened.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vain(u32);
 
@@ -111,25 +115,25 @@ fn note(in_vain: bool) {
     VAIN.set(vain);
 }
 
-/// What the threads of the process lose in yields.
+/// Time that the threads of the process lose in yields.
 struct Losses {
-    /// The tick by which all of it is paid for, where each tick that passes pays for its share (the
-    /// generic cell rate algorithm).
+    /// Tick at which the debt is paid off. Each passing tick pays its share (the generic cell rate
+    /// algorithm).
     paid: AtomicU64, // Relaxed: number: a rule of thumb that orders nothing.
-    /// No thread looks before this tick.
+    /// No thread spins before this tick.
     rest: AtomicU64, // Relaxed: number, as `paid`.
 }
 
 static LOSSES: Losses = Losses { paid: AtomicU64::new(0), rest: AtomicU64::new(0) };
 
 impl Losses {
-    /// Whether threads may look at `now`.
+    /// True if threads may spin at `now`.
     fn allow(&self, now: u64) -> bool {
         now >= self.rest.load(Relaxed)
     }
 
-    /// A yield that ended at `now` took `away`. `starved` says whether more threads want to run
-    /// than there are cores.
+    /// Notes a yield of `away` ticks that ended at `now`. `starved` returns true if there are more
+    /// runnable threads than cores.
     fn add(&self, now: u64, away: u64, times: &Times, starved: impl FnOnce() -> bool) {
         let due = self.paid.load(Relaxed).saturating_sub(now) + away.min(times.most) * u64::from(SELDOM);
         let is_much = due > times.much * u64::from(SELDOM);
@@ -140,26 +144,26 @@ impl Losses {
     }
 }
 
-/// Whether the next wait is likely to end in a sleep: then it is no use to look before.
+/// True if the next wait probably ends in a sleep, so that a spin would be useless.
 pub(crate) fn expects_to_sleep() -> bool {
     VAIN.get().expects_to_sleep()
 }
 
-/// A wait has found at once what it was for.
+/// Notes that a wait succeeded at once.
 pub(crate) fn found() {
     note(false);
 }
 
-/// A wait that has ended in a sleep was over after `ticks` ticks.
+/// Notes that a wait ended in a sleep, after `ticks` ticks.
 pub(crate) fn slept(ticks: u64) {
     note(ticks >= times().near);
 }
 
-/// Looks until `look`, which is told how many times to look at most, says true, for as long as the
-/// rule allows. False: time to sleep.
+/// Calls `look` until it returns true, for as long as the rule allows. The argument of `look` is
+/// the maximum number of looks. Returns false when it is time to sleep.
 ///
 /// # Errors
-/// That of `look`.
+/// Returns the error of `look`.
 pub(crate) fn spin<E>(mut look: impl FnMut(u32) -> Result<bool, E>) -> Result<bool, E> {
     let Some(spin) = Spin::begin() else { return Ok(false) };
     loop {
@@ -170,41 +174,41 @@ pub(crate) fn spin<E>(mut look: impl FnMut(u32) -> Result<bool, E>) -> Result<bo
     }
 }
 
-/// A spin in turns, for callers that cannot stay until it is over.
+/// A spin in turns, for callers that cannot block until it ends.
 #[derive(Debug)]
 pub(crate) struct Spin {
     start: u64,
 }
 
-/// What a turn of a spin has come to.
+/// Result of one turn of a spin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// There is what was looked for.
+    /// The look succeeded.
     Found,
-    /// Not yet.
+    /// Spin again.
     Again,
     /// Time to sleep.
     Over,
 }
 
 impl Spin {
-    /// A spin that begins now, if the rule allows one.
+    /// Begins a spin now, if the rule allows one.
     pub(crate) fn begin() -> Option<Spin> {
         let start = clock::ticks();
         let may_look = times().spin > 0 && !expects_to_sleep() && LOSSES.allow(start);
         may_look.then_some(Spin { start })
     }
 
-    /// The tick at which it began.
+    /// Returns the tick at which the spin began.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// Looks a few times, and yields the core once. After anything but [`Turn::Again`] the spin is
-    /// over. `look` is told how many times to look at most.
+    /// Looks a few times and yields the core once. The spin has ended if the result is not
+    /// [`Turn::Again`]. The argument of `look` is the maximum number of looks.
     ///
     /// # Errors
-    /// That of `look`.
+    /// Returns the error of `look`.
     pub(crate) fn turn<E>(&self, look: &mut impl FnMut(u32) -> Result<bool, E>) -> Result<Turn, E> {
         let times = times();
         let mut is_there = look(LOOKS)?;
@@ -231,31 +235,32 @@ impl Spin {
     }
 }
 
-/// The first pause, and the longest. Where messages come as fast as can be the longest is [`WAKE`],
-/// and after each [`LONG_NS`] it is looked whether more come.
+/// `FIRST_NS` is the first pause, `LONG_NS` the longest one. If messages come as fast as possible,
+/// the limit is [`WAKE`], and the receiver checks every [`LONG_NS`] whether more messages arrive.
 const FIRST_NS: u64 = 200;
 const LONG_NS: u64 = 2500;
-/// A wait within this time for each message received since the last one, and once more, is in a
-/// stream.
+/// A wait belongs to a stream if it follows the last wait within this time, multiplied by the
+/// number of received messages plus one.
 const STREAM_NS: u64 = 300;
-/// A pause of no more than this for each message that came in it may become a long one.
+/// If a pause takes at most this time per message that arrived in it, it may grow into a long
+/// pause.
 const DENSE_NS: u64 = 60;
-/// Messages found after a pause that make it worth while.
+/// Number of messages after a pause that make the pause worthwhile.
 const WORTH: u64 = 3;
-/// Waits in a stream before the first pause; doubled each time that one was in vain, up to
-/// [`SELDOM`] times this.
+/// Number of waits in a stream before the first pause. Doubled after each useless pause, up to
+/// [`SELDOM`] times this value.
 const STREAK: u32 = 4;
 
-/// A receiver's memory of its last waits.
+/// A receiver's record of its last waits.
 #[derive(Debug)]
 pub(crate) struct Pause {
-    /// The length of the last pause in ticks; 0: there was none.
+    /// Length of the last pause in ticks. 0 if the receiver did not pause.
     ticks: u64,
-    /// When the last wait began, and how many parts had been received and sent by then.
+    /// State at the start of the last wait: the time, and the number of parts received and sent.
     last: u64,
     received: u64,
     sent: u64,
-    /// Waits in a stream, and how many make a pause.
+    /// Number of waits in a stream so far, and the number that leads to a pause.
     streak: u32,
     needed: u32,
 }
@@ -265,9 +270,9 @@ impl Pause {
         Pause { ticks: 0, last: 0, received: 0, sent: 0, streak: 0, needed: STREAK }
     }
 
-    /// The receiver has found nothing and is about to wait; in all it has `received` and `sent`
-    /// this many parts. True: it has paused, and should look again. `arrived` is a count that
-    /// changes with each message that comes.
+    /// Called when the receiver has found no message and is about to wait. `received` and `sent`
+    /// are its total numbers of parts. Returns true after a pause; the receiver should then look
+    /// again. `arrived` returns a count that changes with each arriving message.
     pub(crate) fn before_wait(&mut self, received: u64, sent: u64, arrived: impl Fn() -> u64) -> bool {
         let now = clock::ticks();
         self.ticks = self.next(now, received, sent);
@@ -283,7 +288,7 @@ impl Pause {
             while clock::ticks() < self.last {
                 std::hint::spin_loop();
             }
-            // The latter: the sender is held up, or has come to an end.
+            // If no message arrived in this step, the sender is delayed or has finished.
             if self.last == end || std::mem::replace(&mut before, arrived()) == before {
                 self.ticks = self.last - now;
                 return true;
@@ -292,7 +297,7 @@ impl Pause {
         }
     }
 
-    /// How long to pause at `now`.
+    /// Returns the length of the pause at `now`, or 0.
     fn next(&mut self, now: u64, received: u64, sent: u64) -> u64 {
         let batch = received.wrapping_sub(std::mem::replace(&mut self.received, received));
         let answered = std::mem::replace(&mut self.sent, sent) != sent;

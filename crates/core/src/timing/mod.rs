@@ -1,13 +1,13 @@
-//! When: to write, to look after what was left. Pure rules: the time comes in as ticks of the
-//! clock, decisions go out.
+//! Timing rules: when to write, and when to check queued bytes. The rules are pure: inputs are
+//! times in clock ticks, outputs are decisions.
 //!
-//! The principle: *writing may take a share of a thread's time*. The first message of a lull and an
-//! answer go at once; a known burst goes whole; everything else waits for others until the share
-//! allows the next write.
+//! The principle: *writing may take a share of a thread's time*. The first message after a lull and
+//! a reply leave at once. A known burst leaves as a whole. All other messages wait for more
+//! messages until the share allows the next write.
 //!
-//! What can be measured is measured: what a write costs, how fast messages come, what a yield
-//! takes. One cost cannot be, for it is another thread's: that of waking it. It is [`WAKE`], and
-//! the times of the rules are parts and multiples of it.
+//! The rules measure the cost of a write, the pace of the messages and the length of a yield. Only
+//! the cost of waking another thread cannot be measured. The constant [`WAKE`] stands for it, and
+//! the times of the rules are parts and multiples of `WAKE`.
 
 pub(crate) mod bursts;
 pub(crate) mod crowd;
@@ -18,24 +18,23 @@ pub(crate) mod rounds;
 mod spent;
 pub(crate) mod watch;
 
-/// What it takes to put a thread to sleep and to wake it again, in nanoseconds: about 20 µs where
-/// the system wakes it on another core, as on the processors of the last ten years. The time that
-/// a thread looks before it sleeps, the longest that a message waits for others, and a pause that
-/// ends a burst follow from it.
+/// Time to put a thread to sleep and wake it again, in nanoseconds. About 20 µs if the system wakes
+/// the thread on another core, on the processors of the last ten years. Three times follow from it:
+/// how long a thread spins before it sleeps, how long a message waits for others, and the pause
+/// that ends a burst.
 pub(crate) const WAKE: u64 = 20_000;
-/// What a scheduler lets a thread run at a time, about, in nanoseconds: nothing rests for longer in
-/// order to save time, and what lies so far apart has nothing to do with each other.
+/// Approximate time slice of a scheduler, in nanoseconds. No rest that saves time is longer, and
+/// events that are further apart are unrelated.
 pub(crate) const SLICE: u64 = 10_000_000;
-/// A pause that a program does not make by accident, in nanoseconds, but because it has nothing to
-/// do.
+/// Length of a pause, in nanoseconds, that shows that a program is idle and not just delayed.
 pub(crate) const MOMENT: u64 = 1_000_000;
-/// What costs as much as a hundred messages is done with one in this many, or costs a thread one
-/// part in this many of its time.
+/// A step that costs as much as a hundred messages runs for one message in this many, or may use
+/// one part in this many of a thread's time.
 pub(crate) const SELDOM: u32 = 64;
-/// What was seen so often in a row is expected to go on.
+/// A pattern that repeats this many times in a row is expected to continue.
 pub(crate) const HABIT: u8 = 8;
-/// What a system hands to a network interface at a time, in bytes: an IP packet has 16 bits for
-/// its length.
+/// Bytes that a system hands to a network interface at a time. The length field of an IP packet has
+/// 16 bits.
 pub(crate) const SEGMENT: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,23 +1,25 @@
-//! What sets the pace of a sender: a clock, or its own work.
+//! The pace of a sender: either a clock sets it, or the sender's own work.
 //!
-//! A program that sends when a clock says so makes up for the time that a write took: the longer
-//! the write, the sooner its next message. One that sends as fast as it can needs as long for the
-//! next message whatever the write took, and the time of the write is lost to it. So of the two,
-//! the time from the write to the next message, and the same with the write, the one that varies
-//! less tells which it is. Where both vary, nothing is known.
+//! A program that sends by a clock makes up for the time of a write: the longer the write, the
+//! sooner the next message. A program that sends as fast as it can loses the time of the write: it
+//! needs the same time for its next message, however long the write took.
+//!
+//! We measure two times to the next message: from the end of the write, and from its start. The
+//! time that varies less shows which kind of sender it is. If both vary, the kind is unknown.
 
-/// A mean with one more value, which weighs an eighth. Rounded up: in whole numbers a mean of a few
-/// ticks would never grow, as each value counts for twice the mean at most.
+/// Returns the mean after one more value, which weighs an eighth. The result is rounded up.
+/// Otherwise an integer mean of a few ticks would never grow, because each value counts for at most
+/// twice the mean.
 pub(super) fn weigh(mean: u64, value: u64) -> u64 {
     (mean * 7 + uninterrupted(mean, value)).div_ceil(8)
 }
 
-/// What takes more than twice as long as usual was interrupted.
+/// Limits a value to twice the mean. A longer time was interrupted.
 fn uninterrupted(mean: u64, value: u64) -> u64 {
     if mean == 0 { value } else { value.min(mean * 2) }
 }
 
-/// A mean and the mean deviation from it, each new value weighing an eighth.
+/// A mean and the mean deviation from it. Each new value weighs an eighth.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mean {
     value: u64,
@@ -32,24 +34,24 @@ impl Mean {
     }
 }
 
-/// What is known of the pace of one pipe's sender, in clock ticks.
+/// Measured pace of one pipe's sender, in clock ticks.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
-    /// From the end of a write to the first message after it.
+    /// Time from the end of a write to the first message after it.
     lead: Mean,
-    /// From its beginning.
+    /// Time from the start of a write to the first message after it.
     cycle: Mean,
 }
 
 impl Pace {
-    /// The first message after a write that took `took` has come `lead` after its end.
+    /// Notes that the first message came `lead` ticks after the end of a write that took `took`.
     pub(super) fn note(&mut self, lead: u64, took: u64) {
         self.lead.note(lead);
         self.cycle.note(lead + took);
     }
 
-    /// Whether the sender's own work sets its pace: nothing is sent later if a message waits. Its
-    /// messages are `interval` apart.
+    /// True if the sender's own work sets its pace: queuing a message does not delay the ones after
+    /// it. Its messages are `interval` apart.
     pub(super) fn is_set_by_work(&self, interval: u64) -> bool {
         self.lead.deviation * 2 < self.cycle.deviation && self.lead.value * 4 >= interval * 3
     }

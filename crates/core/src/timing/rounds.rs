@@ -1,31 +1,31 @@
-//! The rounds of the I/O thread over many connections, while messages come: those of the sweep
-//! (`driver/sweep.rs`), and those over one log (`conn/herd.rs`).
+//! Rounds of the I/O thread over many connections while messages come: rounds of the sweep
+//! (`driver/sweep.rs`) and rounds over one log (`conn/herd.rs`).
 //!
-//! *A rest may take half as long as the round before it.* Single messages are written at once. In a
-//! stream of which a round has found little for each connection, a rest is good for both: the
-//! senders, which may need this very core, put more into each write. No message waits longer for it
-//! than for the half of a round.
+//! *A rest may take half as long as the round before it.* Single messages are written at once. If a
+//! round over a stream finds few bytes per connection, a rest helps both sides: the senders, which
+//! may need this very core, put more bytes into each write. The rest delays a message by at most
+//! half of a round.
 
 use super::flush::FULL_BYTES;
 use super::{SLICE, WAKE, watch};
 use crate::ablation::{Rule, without};
 use std::time::Duration;
 
-/// After rounds of the sweep so short that the rest would be shorter, the next one begins at once:
-/// it is the sender that has too little time, not the sweep.
+/// Shortest rest of the sweep. If the rest would be shorter, the next round begins at once, because
+/// then the sender lacks time and not the sweep.
 const SHORTEST_OF_SWEEP: Duration = Duration::from_nanos(watch::SLOWEST);
-/// Those over a log rest for this long at least.
+/// Shortest rest of rounds over a log.
 const SHORTEST_OF_LOG: Duration = Duration::from_nanos(WAKE);
-/// A sixteenth of a full write for each connection is little no more: more would not make writes
-/// much cheaper. A log that grows by as much during one round is in a stream.
+/// Up to this many bytes per connection, a sixteenth of a full write, waiting makes writes cheaper.
+/// A log that grows by this number of bytes during one round is in a stream.
 const LITTLE_BYTES: u64 = FULL_BYTES / 16;
 
 fn rest(took: Duration) -> Duration {
     if without(Rule::Rests) { Duration::ZERO } else { (took / 2).min(Duration::from_nanos(SLICE)) }
 }
 
-/// How long the sweep rests after a round of `took`, in which it has written `bytes` bytes of
-/// `connections` connections, if `waiting` have something again by now.
+/// Returns the sweep's rest after a round of `took` that wrote `bytes` bytes of `connections`
+/// connections. `waiting` of them have new bytes by now.
 pub(crate) fn after_sweep(
     took: Duration,
     connections: usize,
@@ -38,9 +38,9 @@ pub(crate) fn after_sweep(
     (streams && little && rest >= SHORTEST_OF_SWEEP).then_some(rest)
 }
 
-/// How long the I/O thread rests after a round of `took` over the readers of a log that has grown
-/// by `grown` bytes in it. `owner_writes`: to some of them the owner was writing itself, and a
-/// round would do no more than look for what it has left.
+/// Returns the I/O thread's rest after a round of `took` over the readers of a log that grew by
+/// `grown` bytes in it. If `owner_writes` is set, the owner itself was writing to some readers, and
+/// a round would only check the bytes that it left.
 pub(crate) fn after_log(took: Duration, grown: u64, owner_writes: bool) -> Duration {
     let streams = owner_writes || grown >= LITTLE_BYTES;
     let rests = streams && grown < FULL_BYTES && !without(Rule::Rests);

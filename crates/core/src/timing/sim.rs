@@ -1,11 +1,12 @@
-//! The simulator: plays arrivals of messages against the rules of this folder, with a model of what
-//! the system does and costs.
+//! The simulator: plays arrivals of messages against the rules of this folder, with a model of the
+//! system's behaviour and costs.
 //!
-//! One owner sends to one or more peers; one I/O thread watches what is left queued. Time is
-//! simulated, in nanoseconds, so a run takes milliseconds and gives the same figures on every
-//! machine. What comes out is what a user notices: messages a second, how long one takes from when
-//! it was due to when the kernel has it, how many writes and wake-ups that took. The tests assert
-//! these outcomes, with room to spare; not which rule brought them about.
+//! One owner sends to one or more peers. One I/O thread watches the queued bytes. Time is simulated
+//! in nanoseconds, so a run takes milliseconds and gives the same figures on every machine.
+//!
+//! The outcomes are those that a user notices: messages per second, the time from when a message
+//! was due until the kernel has it, and the number of writes and wake-ups. The tests assert these
+//! outcomes with a margin, but not which rule caused them.
 //!
 //! `cargo test -p tautline-core --lib timing::sim -- --nocapture` prints the whole table.
 
@@ -16,25 +17,26 @@ use super::spent;
 use super::watch::{LATER, Owner, Round, Watch};
 use tautline_io::clock::nanos_to_ticks;
 
-/// What the system does and costs, in nanoseconds.
+/// Behaviour and costs of the system, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct System {
     name: &'static str,
-    /// A write, for each segment of `segment` bytes.
+    /// Cost of a write, for each segment of `segment` bytes.
     write: u64,
     segment: u64,
-    /// Each KiB that is written.
+    /// Cost of each written KiB.
     kib: u64,
-    /// More for a write to a peer that sleeps, as one does that has got nothing for [`AWAKE`].
+    /// Extra cost of a write to a sleeping peer. A peer sleeps if it received no message for
+    /// [`AWAKE`].
     wake_peer: u64,
-    /// To wake the I/O thread, and how long that takes to run.
+    /// Cost of waking the I/O thread, and the delay until it runs.
     wake_io: u64,
     io_runs: u64,
 }
 
-/// A peer that has got nothing for so long sleeps.
+/// A peer that received no message for this time sleeps.
 const AWAKE: u64 = 20_000;
-/// To look at the clock and decide.
+/// Cost of looking at the clock and deciding.
 const LOOK: u64 = 25;
 
 const TCP: System = System {
@@ -51,16 +53,16 @@ const MEMORY: System = System { name: "memory", write: 100, segment: u64::MAX, w
 
 const SYSTEMS: [System; 3] = [TCP, SLOW, MEMORY];
 
-/// One peer and what is queued for it.
+/// One peer and the messages queued for it.
 #[derive(Default)]
 struct Peer {
     rule: FlushRule,
-    /// When each queued message was due.
+    /// Due times of the queued messages.
     queued: Vec<u64>,
     bytes: u64,
     /// End of the last write.
     written: u64,
-    /// As the I/O thread sees the owner; `None`: it does not watch it.
+    /// Idle looks of the I/O thread at this owner. `None` if it does not watch the owner.
     idle: Option<u32>,
     worked_at: u64,
     foresees: bool,
@@ -73,7 +75,7 @@ struct Run {
     peers: Vec<Peer>,
     now: u64,
     watch: Watch,
-    /// The next look of the I/O thread, and whether it was woken for it.
+    /// Time of the I/O thread's next look, and true if the owner woke it for that look.
     next: Option<u64>,
     woken: bool,
     delays: Vec<u64>,
@@ -84,12 +86,12 @@ struct Run {
     wakes: u64,
 }
 
-/// What a run has come to.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
-    /// Nanoseconds a message takes the owner.
+    /// Nanoseconds per message for the owner.
     each: u64,
-    /// Nanoseconds from when a message was due to when the kernel had it.
+    /// Nanoseconds from the due time of a message until the kernel had it.
     p50: u64,
     p99: u64,
     most: u64,
@@ -121,14 +123,14 @@ impl Run {
     fn cost(&self, peer: usize, at: u64) -> u64 {
         let Peer { bytes, written, .. } = self.peers[peer];
         let asleep = at.saturating_sub(written) > AWAKE;
-        // No two writes take the same time.
+        // Vary the duration of each write.
         let varies = 75 + at.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 51;
         self.system.write * varies / 100 * bytes.div_ceil(self.system.segment).max(1)
             + bytes * self.system.kib / 1024
             + if asleep { self.system.wake_peer } else { 0 }
     }
 
-    /// Everything queued for a peer is written from `at` on; when that ends.
+    /// Writes everything queued for a peer, starting at `at`. Returns the end of the write.
     fn write(&mut self, peer: usize, at: u64) -> u64 {
         let end = at + self.cost(peer, at);
         let peer = &mut self.peers[peer];
@@ -138,7 +140,7 @@ impl Run {
         end
     }
 
-    /// What the I/O thread does up to `until`.
+    /// Runs the I/O thread up to `until`.
     fn watch_until(&mut self, until: u64) {
         while let Some(at) = self.next.filter(|at| *at <= until) {
             let mut round = Round::begin(nanos_to_ticks(at));
@@ -168,7 +170,8 @@ impl Run {
         }
     }
 
-    /// The owner sends a message of `len` bytes that was due at `due`, after `work` of its own.
+    /// Sends a message of `len` bytes that was due at `due`, after `work` ns of the owner's own
+    /// work.
     fn send(&mut self, to: usize, due: u64, work: u64, len: usize, reply: bool) {
         self.now = self.now.max(due) + work;
         self.watch_until(self.now);
@@ -231,24 +234,25 @@ impl Run {
     }
 }
 
-/// How messages come.
+/// Pattern of arriving messages.
 #[derive(Debug, Clone, Copy)]
 enum Arrivals {
-    /// As fast as the sender can, which needs this long for each, to `peers` in turn.
+    /// A stream as fast as the sender can: it needs `work` ns per message and sends to `peers` in
+    /// turn.
     Stream { work: u64, len: usize, peers: usize },
-    /// One each `every` nanoseconds, by a clock.
+    /// One message every `every` nanoseconds, by a clock.
     Paced { every: u64 },
-    /// One each `mean` nanoseconds on average, at random.
+    /// One message every `mean` nanoseconds on average, at random.
     Random { mean: u64 },
-    /// `of` together each `every` nanoseconds.
+    /// `of` messages together every `every` nanoseconds.
     Bursts { of: u64, every: u64 },
-    /// A number at random from 1 to `most` together each `every` nanoseconds.
+    /// A random number of messages from 1 to `most` together every `every` nanoseconds.
     Uneven { most: u64, every: u64 },
-    /// The answer to what a peer asks, which comes `after` the last one left.
+    /// A reply to a peer's request. The request comes `after` ns after the last reply.
     Replies { after: u64 },
 }
 
-/// The work of a sender in C for a message, in nanoseconds.
+/// Work of a sender in C per message, in nanoseconds.
 const WORK: u64 = 30;
 
 fn play(system: System, arrivals: Arrivals) -> Outcome {
@@ -275,8 +279,8 @@ fn play(system: System, arrivals: Arrivals) -> Outcome {
         Arrivals::Random { mean } => {
             let mut due = start;
             for _ in 0..50_000 {
-                // The sum of two even distributions: no message is more than twice the mean after
-                // the last one.
+                // The sum of two uniform distributions: each message comes at most twice the mean
+                // after the one before.
                 due += random(mean) + random(mean);
                 run.send(0, due, WORK, 64, false);
             }
@@ -301,7 +305,7 @@ fn play(system: System, arrivals: Arrivals) -> Outcome {
     run.end()
 }
 
-/// All that is played.
+/// Returns all arrival patterns to play.
 fn programme() -> Vec<(String, Arrivals)> {
     let stream = |work, len, peers| Arrivals::Stream { work, len, peers };
     let mut all = vec![
@@ -337,7 +341,7 @@ fn programme() -> Vec<(String, Arrivals)> {
     all
 }
 
-/// What a write of one message takes that a sleeping peer is woken by.
+/// Returns the duration of a write of one message that wakes a sleeping peer.
 fn alone(system: System) -> u64 {
     system.write * 5 / 4 + system.wake_peer + 66 * system.kib / 1024 + WORK + LOOK
 }
@@ -377,7 +381,7 @@ fn a_stream_is_written_in_large_pieces() {
     }
 }
 
-/// What a message takes a sender at the best: its own work, and the copying of its bytes.
+/// Returns the minimum time of a sender per message: its own work, and the copying of the bytes.
 fn ideal(system: System, work: u64, len: u64) -> u64 {
     work + len * system.kib / 1024
 }
@@ -425,7 +429,7 @@ fn no_message_waits_for_a_follower_that_never_comes_longer_than_the_watch_looks_
             let outcome = play(system, arrivals);
             let peers = if let Arrivals::Stream { peers, .. } = arrivals { peers as u64 } else { 1 };
             let writes = peers * (alone(system) + 20_000);
-            // More peers than a few are a crowd, which the sweep writes to.
+            // A larger number of peers is a crowd, and the sweep writes to it.
             assert!(peers > 8 || outcome.most <= 1_100_000 + writes, "{system:?}, {name}: {outcome:?}");
         }
     }

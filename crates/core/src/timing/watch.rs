@@ -1,34 +1,34 @@
-//! The watch: when the I/O thread looks after what owners have left queued, which it does in
-//! `driver::residual`.
+//! The watch: decides when the I/O thread checks the bytes that owners left queued. The check
+//! itself is in `driver::residual`.
 //!
-//! An owner at work writes by itself; one that has stopped leaves its last messages to the watch.
-//! The two cannot be told apart but by time. So the watch looks after 10 µs, and then less and less
-//! often, as long as the owner is at work: the end of a stream waits no longer than the stream
-//! took.
+//! A working owner writes its messages itself. An owner that has stopped leaves its last messages
+//! to the watch. Only time tells the two apart. So the watch looks after 10 µs, and then less and
+//! less often while the owner is at work. The end of a stream waits no longer than the stream took.
 
 use super::flush::LOOK;
 use super::{SLICE, WAKE};
 use tautline_io::clock::nanos_to_ticks;
 
-/// The first look, in nanoseconds; and the longest time between two while an owner is at work, or
-/// if all owners foresee when they will write what they left.
+/// Time to the first look, in nanoseconds. `SLOWEST` is the longest time between two looks while an
+/// owner is at work, or while all owners predict when they will write their queued bytes.
 const FIRST: u64 = WAKE / 2;
 pub(super) const SLOWEST: u64 = 500_000;
-/// The next look at an owner that may have stopped, and the first one where none hurries.
+/// Time to the next look at an owner that may have stopped, and to the first look if it is not
+/// urgent.
 pub(crate) const LATER: u64 = 10 * WAKE;
-/// An owner that has looked at the clock or written so recently is at work: it looks twice as often
-/// (`flush`).
+/// An owner that has looked at the clock or written within this time is at work. A working owner
+/// looks twice as often (`flush`).
 const QUIET: u64 = 2 * LOOK;
-/// Looks that find nothing to write before a connection is let go.
+/// Number of looks without bytes to write before the watch drops a connection.
 const IDLE_LOOKS: u32 = 2;
-/// A connection is let go so long after its last message even if its owner foresees when it will
-/// write.
+/// The watch drops a connection this long after its last message, even if its owner predicts when
+/// it will write.
 pub(super) const GONE: u64 = 2 * SLICE;
 
 /// The watch of one I/O thread.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// Nanoseconds to the next round if an owner was at work in the last one, else zero.
+    /// Nanoseconds to the next round if an owner was at work in the last round, otherwise zero.
     interval: u64,
 }
 
@@ -36,29 +36,30 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 pub(crate) struct Round {
     now: u64,
-    /// Owners at work, and others, that do not foresee when they will write.
+    /// `at_work` is true if the round found an owner at work that does not predict its next write.
+    /// `unsure` is true if it found such an owner that is not at work.
     at_work: bool,
     unsure: bool,
 }
 
-/// An owner as the watch sees it.
+/// State of an owner as the watch sees it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Owner {
-    /// When it last looked at the clock or wrote, in ticks.
+    /// Tick at which the owner last looked at the clock or wrote.
     pub(crate) worked_at: u64,
-    /// It foresees when it will write what it left.
+    /// True if the owner predicts when it will write its queued bytes.
     pub(crate) foresees: bool,
-    /// Bytes of its queue are being written just now.
+    /// True if bytes of its queue are being written now.
     pub(crate) writing: bool,
 }
 
 impl Watch {
-    /// An owner has stopped or begun: the next rounds follow soon.
+    /// Notes that an owner has stopped or begun. The next rounds follow soon.
     pub(crate) fn restart(&mut self) {
         self.interval = 0;
     }
 
-    /// The round is over: nanoseconds to the next one.
+    /// Ends the round. Returns the nanoseconds to the next one.
     pub(crate) fn next(&mut self, round: &Round) -> u64 {
         let before = std::mem::take(&mut self.interval);
         match round {
@@ -73,12 +74,12 @@ impl Watch {
 }
 
 impl Round {
-    /// A round begins at `now` (ticks).
+    /// Begins a round at `now` (ticks).
     pub(crate) fn begin(now: u64) -> Round {
         Round { now, at_work: false, unsure: false }
     }
 
-    /// Whether this owner is at work. If it is not, what it left is written now.
+    /// True if this owner is at work. If it is not, its queued bytes are written now.
     pub(crate) fn is_at_work(&mut self, owner: Owner) -> bool {
         let at_work = self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(QUIET) || owner.writing;
         self.at_work |= at_work && !owner.foresees;
@@ -86,8 +87,8 @@ impl Round {
         at_work
     }
 
-    /// The looks in a row that have found nothing to write for this owner, with this one, after
-    /// `idle` before; `None`: its connection is let go.
+    /// Returns the number of looks in a row, including this one, that found no bytes to write for
+    /// this owner. `idle` is the number before. Returns `None` if the watch drops the connection.
     pub(crate) fn idle(&self, owner: Owner, idle: u32, at_work: bool, wrote: bool) -> Option<u32> {
         let foresees = owner.foresees && self.now.saturating_sub(owner.worked_at) < nanos_to_ticks(GONE);
         let idle = if at_work || wrote || foresees { 0 } else { idle + 1 };
@@ -108,12 +109,12 @@ mod tests {
         let mut watch = Watch::default();
         let all: Vec<_> = (0..8).map(|_| next(&mut watch, true, false)).collect();
         assert_eq!(all, [10, 20, 40, 80, 160, 320, 500, 500]);
-        assert_eq!(next(&mut watch, false, true), 200, "to see whether that is the end");
+        assert_eq!(next(&mut watch, false, true), 200, "to check if the stream has ended");
         assert_eq!(next(&mut watch, true, true), 10);
         assert_eq!(
             next(&mut watch, false, false),
             500,
-            "an owner that foresees what it does is looked at rarely"
+            "the watch rarely looks at an owner that predicts its writes"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The free blocks: a few of each size with every thread, the others in the depot.
+//! The free blocks: a few of each size in every thread, the others in the depot.
 
 use super::near;
 use super::ring::Ring;
@@ -9,19 +9,20 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What one thread keeps of one size, at most and in bytes, but two blocks in any case.
+/// Limit in bytes for the blocks of one size that a thread keeps. A thread may always keep two
+/// blocks.
 const KEPT_BY_THREAD: usize = 512 * 1024;
-/// More blocks than this of one size are never kept by a thread. With their number they fill a
-/// power of two of bytes.
+/// Limit for the number of blocks of one size that a thread keeps. Together with the length they
+/// fill a power of two of bytes.
 const KEPT_BLOCKS: usize = 31;
-/// Blocks and bytes of a batch, at most.
+/// Limits for the blocks and bytes of a batch.
 const BATCH_BLOCKS: usize = KEPT_BLOCKS / 2;
 const BATCH_BYTES: usize = KEPT_BY_THREAD / 2;
-/// Blocks of this size and more stay in the depot until this number of bytes of their size is in
-/// it.
+/// Blocks of at least this size stay in the depot until the depot holds `CIRCULATION` bytes of
+/// their size.
 const CIRCULATES: usize = 4096;
 pub(super) const CIRCULATION: usize = 2560 * 1024;
-/// The first class of those.
+/// The first class of these sizes.
 const FIRST_CIRCULATING: usize = {
     let mut class = 0;
     while class_size(class) < CIRCULATES {
@@ -29,7 +30,7 @@ const FIRST_CIRCULATING: usize = {
     }
     class
 };
-/// What the depot keeps of one size, in batches, and in bytes.
+/// Limits of the depot for one size, in batches and in bytes.
 const BATCHES: usize = 64;
 const KEPT_BY_DEPOT: usize = 4 * 1024 * 1024;
 
@@ -43,17 +44,17 @@ const fn between(n: usize, least: usize, most: usize) -> usize {
     }
 }
 
-/// How many blocks of a class a thread keeps.
+/// Returns the number of blocks of a class that a thread keeps.
 const fn kept(class: usize) -> usize {
     between(KEPT_BY_THREAD / class_size(class), 2, KEPT_BLOCKS)
 }
 
-/// How many of them make a batch.
+/// Returns the number of these blocks that form a batch.
 const fn batch(class: usize) -> usize {
     between(BATCH_BYTES / class_size(class), 1, BATCH_BLOCKS)
 }
 
-/// With how many batches in the depot it gives one out.
+/// Returns the number of batches from which the depot gives one out.
 const fn reuse_from(class: usize) -> usize {
     if class_size(class) < CIRCULATES {
         return 1;
@@ -61,13 +62,13 @@ const fn reuse_from(class: usize) -> usize {
     between(CIRCULATION / (batch(class) * class_size(class)), 1, BATCHES)
 }
 
-/// How many batches the depot keeps.
+/// Returns the number of batches that the depot keeps.
 const fn kept_by_depot(class: usize) -> usize {
     between(KEPT_BY_DEPOT / (batch(class) * class_size(class)), 1, BATCHES)
 }
 
-/// Free blocks of one class, given up by their holders. The length stands first: with the first
-/// blocks on one cache line.
+/// Free blocks of one class that their holders gave up. The length comes first, so that it shares a
+/// cache line with the first blocks.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Batch {
@@ -93,7 +94,7 @@ impl Batch {
 /// The batches of one class that no thread holds.
 struct Depot {
     batches: Ring<Batch, BATCHES>,
-    /// `Ring::pushed` at the last look for sizes that are no longer in use.
+    /// `Ring::pushed` at the last check for sizes that are no longer in use.
     // Relaxed: number: blocks are freed a little sooner or later.
     seen: AtomicUsize,
 }
@@ -105,8 +106,8 @@ static DEPOTS: Depots = Depots::new();
 // Relaxed: number, for measuring.
 static CIRCULATES_NOT: AtomicBool = AtomicBool::new(false);
 
-/// Whether a large block stays in the depot until enough others have gone in behind it, as it does
-/// unless this says otherwise. For measuring what that buys.
+/// Sets whether a large block stays in the depot until enough others have gone in behind it. The
+/// default is true. For measuring the benefit.
 pub fn circulate(yes: bool) {
     CIRCULATES_NOT.store(!yes, Relaxed);
 }
@@ -126,14 +127,14 @@ impl Depots {
         }
     }
 
-    /// Takes the oldest batch out, if it has been here for long enough.
+    /// Takes the oldest batch out, if it has been in the depot for long enough.
     fn withdraw(&self, class: usize) -> Option<Batch> {
         let batches = &self.0[class].batches;
         let from = if CIRCULATES_NOT.load(Relaxed) { 1 } else { reuse_from(class) };
         if batches.len() < from { None } else { batches.pop() }
     }
 
-    /// Frees the blocks of all sizes of which none has come here since the last call.
+    /// Frees the blocks of all sizes that the depot has not received since the last call.
     #[cold]
     fn free_unused(&self) {
         for (class, depot) in self.0.iter().enumerate() {
@@ -147,12 +148,12 @@ impl Depots {
     }
 }
 
-/// A thread's free blocks of one class; the last one is the one it gave back last. In cells, so
-/// that no borrow has to be noted: nothing calls out while they change.
+/// A thread's free blocks of one class. The last one is the most recently freed block. Uses cells
+/// to avoid tracking borrows: no other code runs while they change.
 struct Stack {
     blocks: [Cell<*mut u8>; KEPT_BLOCKS],
     len: Cell<u32>,
-    /// How many it keeps: none before the thread's cache is in use, and when the thread ends.
+    /// Limit for the kept blocks. 0 before the thread's cache is in use, and when the thread exits.
     most: Cell<u32>,
 }
 
@@ -172,7 +173,7 @@ impl Stack {
         NonNull::new(self.blocks.get(len as usize)?.get())
     }
 
-    /// The next block has been in another core's cache.
+    /// Prefetches the next block, which has been in another core's cache.
     #[inline(always)]
     fn prefetch(&self) {
         if let Some(next) = self.blocks.get((self.len.get() as usize).wrapping_sub(1)) {
@@ -180,7 +181,7 @@ impl Stack {
         }
     }
 
-    /// False if there is no room.
+    /// Pushes a block. Returns false if there is no room.
     #[inline(always)]
     fn push(&self, block: *mut u8) -> bool {
         let len = self.len.get();
@@ -194,7 +195,7 @@ impl Stack {
         }
     }
 
-    /// As `push`; makes room if there is none.
+    /// Like `push`, but makes room if needed.
     fn push_with_room(&self, class: usize, block: *mut u8, depots: &Depots) {
         if self.len.get() >= self.most.get() {
             self.give_up(class, batch(class), depots);
@@ -240,18 +241,18 @@ struct Cache {
     age: Cell<Age>,
 }
 
-/// How far a thread's cache is.
+/// State of a thread's cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Age {
     New,
-    /// It is given back when the thread ends.
+    /// The blocks are given back when the thread exits.
     InUse,
-    /// The thread ends.
+    /// The thread is exiting.
     Over,
 }
 
 impl Cache {
-    /// Whether it keeps anything; begins to if it is new.
+    /// True if the cache keeps blocks. Begins to keep blocks if the cache is new.
     fn is_in_use(&self) -> bool {
         if self.age.get() == Age::New {
             self.age.set(if keeps_blocks() && at_end(give_back) { Age::InUse } else { Age::Over });
@@ -266,7 +267,7 @@ impl Cache {
     }
 }
 
-/// Whether threads keep free blocks at all.
+/// True if threads keep free blocks at all.
 #[cfg(not(feature = "fuzzing"))]
 fn keeps_blocks() -> bool {
     true
@@ -281,13 +282,13 @@ fn keeps_blocks() -> bool {
     KEEPS_NOTHING.load(Relaxed) == 0
 }
 
-/// Threads that have not kept a free block yet never will.
+/// Makes threads that have not kept a free block yet never keep one.
 #[cfg(feature = "fuzzing")]
 pub fn keep_nothing() {
     KEEPS_NOTHING.store(1, Relaxed);
 }
 
-/// The thread ends.
+/// Gives all blocks back when the thread exits.
 fn give_back() {
     CACHE.with(|cache| {
         cache.age.set(Age::Over);
@@ -308,7 +309,7 @@ thread_local! {
     static CACHE: Cache = const { Cache { stacks: [const { Stack::new(0) }; CLASSES], age: Cell::new(Age::New) } };
 }
 
-/// A free block of a class, if there is such a class, and one for this thread.
+/// Returns a free block of a class, if the class exists and this thread can get a block.
 #[inline(always)]
 pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
     if let Some(block) = near::take(class) {
@@ -337,7 +338,8 @@ fn take_from_depot(class: usize) -> Option<NonNull<u8>> {
     })
 }
 
-/// Takes a free block of a class; false if there is no such class, and while the thread ends.
+/// Takes a free block of a class. Returns false if the class does not exist, and while the thread
+/// exits.
 #[inline(always)]
 pub(super) fn give(class: usize, block: *mut u8) -> bool {
     near::give(class, block)
@@ -370,7 +372,7 @@ mod tests {
         Stack::new(kept(class) as u32)
     }
 
-    /// Frees what is left, so that Miri sees no leak.
+    /// Frees the remaining blocks, so that Miri sees no leak.
     fn empty(depots: &Depots) {
         depots.free_unused();
         depots.free_unused();
@@ -399,7 +401,7 @@ mod tests {
             given += 1;
         }
         assert!(given * class_size(class) >= CIRCULATION, "after {given}");
-        // The first ones that were given, and the last of a batch first.
+        // The first blocks that were given, with the last of a batch first.
         let taken = taker.len.get() as usize + 1;
         assert_eq!(taken, batch(class));
         assert!((0..taken).all(|n| taker.blocks[n].get() == blocks[n]));

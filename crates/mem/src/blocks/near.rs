@@ -1,9 +1,9 @@
-//! The small block of each size that a thread gave back last, where the thread finds it without a
+//! The most recently freed small block of each size, at a place that the thread finds without a
 //! call.
 //!
-//! What is thread-local is found by a call if the library is a shared one, which takes longer than
-//! all else there is to do for a block of that kind. The thread pointer takes one instruction. So
-//! there is a table of threads by that pointer; a thread that finds its place taken goes without.
+//! If the library is shared, finding a thread-local value takes a call. The call takes longer than
+//! all other work for such a block. The thread pointer takes one instruction. So there is a table
+//! of threads by that pointer. A thread whose place is already taken does not use the table.
 
 use super::SMALL;
 use crate::cpu::thread_pointer;
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 /// A power of two.
 const PLACES: usize = 256;
-/// The owner of a place that is free.
+/// The owner of a free place.
 const NOBODY: usize = 0;
 
 /// One thread's blocks, on a cache line.
 #[repr(align(64))]
 struct Place {
-    /// The thread's pointer. No two running threads have the same one, so no other thread touches
-    /// the blocks.
-    // Relaxed: own: only a thread itself writes its number, so what another one finds is not its
-    // own. A place passes on by `give_up` (Release) and `claim` (Acquire).
+    /// The thread's pointer. Two running threads never have the same pointer, so no other thread
+    /// touches the blocks.
+    // Relaxed: own: only a thread itself writes its number, so a value that another thread finds is
+    // not its own. A place changes its owner by `give_up` (Release) and `claim` (Acquire).
     owner: AtomicUsize,
-    /// Null: none.
-    // Relaxed: own, the thread alone that the place belongs to.
+    /// Null if there is no block.
+    // Relaxed: own: only the thread that owns the place.
     last: [AtomicPtr<u8>; SMALL.len()],
 }
 
@@ -44,16 +44,16 @@ impl Table {
         Table([const { Place::new() }; PLACES])
     }
 
-    /// Where a thread's blocks would be.
+    /// Returns the place for a thread's blocks.
     #[inline(always)]
     fn place_of(&self, thread: usize) -> &Place {
-        // Multiplication by the golden ratio: pointers differ by multiples of a stack's size, more
-        // or less.
+        // Multiplication by the golden ratio: pointers differ by multiples of a stack's size,
+        // approximately.
         let spread = (thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &self.0[(spread >> (u64::BITS - PLACES.ilog2())) as usize % PLACES]
     }
 
-    /// A thread's place for a class, if it has one.
+    /// Returns a thread's entry for a class, if it has one.
     #[inline(always)]
     fn last_of(&self, thread: usize, class: usize) -> Option<&AtomicPtr<u8>> {
         if class >= SMALL.len() {
@@ -103,23 +103,23 @@ impl Table {
     }
 }
 
-/// The calling thread has a place from now on, if it is free.
+/// Claims the place of the calling thread, if it is free.
 pub(super) fn claim() {
     TABLE.claim(thread_pointer());
 }
 
-/// The calling thread ends: `take` gets its blocks, with their classes.
+/// Gives up the place when the calling thread exits: `take` gets its blocks, with their classes.
 pub(super) fn give_up(take: impl FnMut(usize, *mut u8)) {
     TABLE.give_up(thread_pointer(), take);
 }
 
-/// The block of a class that this thread gave back last.
+/// Returns the block of a class that this thread freed last.
 #[inline(always)]
 pub(super) fn take(class: usize) -> Option<NonNull<u8>> {
     TABLE.take(thread_pointer(), class)
 }
 
-/// Keeps a block; false if there is one, or no place for it.
+/// Keeps a block. Returns false if there already is one, or no place for it.
 #[inline(always)]
 pub(super) fn give(class: usize, block: *mut u8) -> bool {
     TABLE.give(thread_pointer(), class, block)
@@ -138,18 +138,18 @@ mod tests {
     #[test]
     fn a_thread_finds_what_it_gave_last_of_each_small_size() {
         let table = Box::new(Table::new());
-        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "it has no place yet");
+        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "the thread has no place yet");
         table.claim(THREAD);
         assert_eq!(table.take(THREAD, 0), None);
         assert!(table.give(THREAD, 0, block(16).as_ptr()) && table.give(THREAD, 6, block(32).as_ptr()));
-        assert!(!table.give(THREAD, 0, block(48).as_ptr()), "one is kept");
-        assert!(!table.give(THREAD, SMALL.len(), block(48).as_ptr()), "of the small ones");
+        assert!(!table.give(THREAD, 0, block(48).as_ptr()), "one block is kept");
+        assert!(!table.give(THREAD, SMALL.len(), block(48).as_ptr()), "only small blocks are kept");
         assert_eq!(table.take(THREAD, 0), Some(block(16)));
         assert_eq!(table.take(THREAD, 0), None);
         let mut left = Vec::new();
         table.give_up(THREAD, |class, block| left.push((class, block)));
         assert_eq!(left, [(6, block(32).as_ptr())]);
-        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "its place is free");
+        assert!(!table.give(THREAD, 0, block(16).as_ptr()), "the place was given up");
     }
 
     #[test]
@@ -161,9 +161,9 @@ mod tests {
         assert!(table.give(THREAD, 0, block(16).as_ptr()));
         table.claim(other);
         assert!(!table.give(other, 1, block(32).as_ptr()) && table.take(other, 0).is_none());
-        table.give_up(other, |_, _| panic!("not its own"));
+        table.give_up(other, |_, _| panic!("the place belongs to another thread"));
         assert_eq!(table.take(THREAD, 0), Some(block(16)));
-        table.give_up(THREAD, |_, _| panic!("it has nothing"));
+        table.give_up(THREAD, |_, _| panic!("the thread has no blocks"));
         table.claim(other);
         assert!(table.give(other, 1, block(32).as_ptr()));
     }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn threads_of_one_process_seldom_share_a_place() {
         let table = Table::new();
-        // A 32-bit address has the lower half of it.
+        // A 32-bit address has only the lower half of it.
         let first = 0x7f00_4000_06c0_u64 as usize;
         let stacks = (0..16).map(|n| std::ptr::from_ref(table.place_of(first + n * 0x80_1000)));
         let places: std::collections::HashSet<_> = stacks.collect();

@@ -1,11 +1,11 @@
-//! A bounded queue, first in, first out, for any number of threads on both sides, without locks.
+//! A bounded lock-free queue, first in, first out, for any number of threads on both sides.
 //!
-//! Each place has a turn that says whose it is: `2 * lap` is for the push of that lap, `2 * lap +
-//! 1` for the pop. The thread that moves the counter on has the place for itself until it stores
-//! the next turn. No other thread ever waits for it: a push that finds its place not free yet is
-//! refused, a pop finds nothing. So a thread that a fork has left behind in the midst of a push
-//! costs the child the use of the ring, and nothing else. All zeroes is an empty ring, so that a
-//! static one takes no room in the library.
+//! Each place has a turn that says who may use it: `2 * lap` is for the push of that lap, `2 * lap
+//! + 1` for the pop. The thread that advances the counter has the place alone until it stores the
+//! next turn. No other thread waits for it: a push is refused if its place is not free yet, and a
+//! pop returns `None` if its place is not filled yet. If a fork leaves a thread behind in the
+//! middle of a push, the child only loses the use of the ring. An empty ring consists of zero
+//! bytes, so that a static one takes no room in the library.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Padded, UnsafeCell};
@@ -19,7 +19,7 @@ struct Place<T> {
 
 /// A queue of up to `N` items; `N` is a power of two.
 pub(super) struct Ring<T, const N: usize> {
-    // Relaxed: look: the turn of the place decides, and has the order.
+    // Relaxed: look: the turn of the place decides, and has the ordering.
     pushed: Padded<AtomicUsize>,
     // Relaxed: look, as for `pushed`.
     popped: Padded<AtomicUsize>,
@@ -31,7 +31,7 @@ pub(super) struct Ring<T, const N: usize> {
 unsafe impl<T: Send, const N: usize> Sync for Ring<T, N> {}
 
 impl<T: Copy, const N: usize> Ring<T, N> {
-    /// An empty ring.
+    /// Returns an empty ring.
     #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         assert!(N.is_power_of_two());
@@ -53,18 +53,18 @@ impl<T: Copy, const N: usize> Ring<T, N> {
         }
     }
 
-    /// How many items were ever pushed, modulo 2^64.
+    /// Returns the number of items ever pushed, modulo 2^64.
     pub(super) fn pushed(&self) -> usize {
         self.pushed.0.load(Ordering::Relaxed)
     }
 
-    /// How many items are in it, or were a moment ago.
+    /// Returns the number of items in the ring. The number may be out of date.
     pub(super) fn len(&self) -> usize {
         let popped = self.popped.0.load(Ordering::Relaxed);
         self.pushed().wrapping_sub(popped).min(N)
     }
 
-    /// Adds an item; gives it back if the ring is full.
+    /// Adds an item. Gives it back if the ring is full.
     pub(super) fn push(&self, item: T) -> Result<(), T> {
         let mut at = self.pushed.0.load(Ordering::Relaxed);
         loop {
@@ -79,7 +79,7 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                     Ordering::Relaxed,
                 ) {
                     Ok(_) => {
-                        // SAFETY: the turn was ours, and the thread that moves the counter on has
+                        // SAFETY: the turn was ours, and the thread that advances the counter has
                         // the place alone.
                         place.item.with_mut(|place| unsafe { place.write(MaybeUninit::new(item)) });
                         place.turn.store(turn.wrapping_add(1), Ordering::Release);
@@ -109,8 +109,8 @@ impl<T: Copy, const N: usize> Ring<T, N> {
                     Ordering::Relaxed,
                 ) {
                     Ok(_) => {
-                        // SAFETY: the turn says that an item was written, and the thread that moves
-                        // the counter on has the place alone.
+                        // SAFETY: the turn says that an item was written, and the thread that
+                        // advances the counter has the place alone.
                         let item = place.item.with(|place| unsafe { place.read().assume_init() });
                         place.turn.store(turn.wrapping_add(1), Ordering::Release);
                         return Some(item);

@@ -1,9 +1,10 @@
 //! std's atomics with a scheduling point before each access, at which the simulator (`crates/sim`)
-//! may let another thread run. Only in a build with `--cfg simulated`.
+//! may run another thread. Only in a build with `--cfg simulated`.
 //!
-//! A store that is not SeqCst may be kept back, as a processor does: until the thread's next access
-//! that is not a load. A load of something else that comes first is done, others run, and then the
-//! store is. What is kept is the simulator's; here stands when it is to be let go.
+//! A store that is not SeqCst may be delayed, as in a processor, until the thread's next access
+//! that is not a load. If a load of another address comes first, the load is executed, then other
+//! threads run, and then the store is executed. The simulator holds the delayed stores; this module
+//! says when they are executed.
 
 use std::panic::Location;
 use std::sync::OnceLock;
@@ -11,38 +12,40 @@ use std::sync::atomic as real;
 
 pub use real::Ordering;
 
-/// What the simulator does at an access.
+/// The simulator's functions for an access.
 #[derive(Debug, Clone, Copy)]
 pub struct Simulator {
-    /// Another thread may run, before what the engine does at this place of its sources.
+    /// Lets another thread run, before the engine's access at this place of its sources.
     pub point: fn(&'static Location<'static>),
-    /// Whether an exchange that may fail for no reason does.
+    /// Returns true if an exchange that may fail spuriously fails.
     pub fails: fn() -> bool,
-    /// Whether the store of this value, of this many bytes, to this address is kept back.
+    /// Returns true if the store of this value, with this number of bytes, to this address is
+    /// delayed.
     pub keep: fn(*mut u8, u64, usize) -> bool,
-    /// Whether a store to another address is kept back. One to this address is done.
+    /// Returns true if a store to another address is delayed. A delayed store to this address is
+    /// executed.
     pub keeps_other: fn(*mut u8) -> bool,
-    /// While the calling thread keeps a store back, at this place: another thread may run.
+    /// Lets another thread run at this place while the calling thread has a delayed store.
     pub linger: fn(&'static Location<'static>),
-    /// Does the store that the calling thread keeps back.
+    /// Executes the calling thread's delayed store.
     pub flush: fn(),
-    /// Does the stores that any thread keeps back.
+    /// Executes the delayed stores of all threads.
     pub flush_all: fn(),
-    /// The lock at this address is about to be taken: does what the thread that had it last keeps
-    /// back.
+    /// Called before the lock at this address is taken: executes the delayed store of the thread
+    /// that held it last.
     pub before_lock: fn(usize),
-    /// The calling thread has taken the lock at this address.
+    /// Called after the calling thread has taken the lock at this address.
     pub locked: fn(usize),
 }
 
 static SIMULATOR: OnceLock<Simulator> = OnceLock::new();
 
-/// From now on the simulator is asked. The first one stays.
+/// Installs the simulator. Only the first call has an effect.
 pub fn set_simulator(simulator: Simulator) {
     let _ = SIMULATOR.set(simulator);
 }
 
-/// Another thread may run here.
+/// Lets another thread run here.
 #[inline]
 #[track_caller]
 pub fn scheduling_point() {
@@ -51,8 +54,8 @@ pub fn scheduling_point() {
     }
 }
 
-/// A lock is about to be taken: another thread may run, and what the one that had it last has
-/// stored is seen.
+/// Called before a lock is taken: another thread may run, and the stores of the last holder become
+/// visible.
 #[track_caller]
 pub fn before_lock<T: ?Sized>(lock: &T) {
     if let Some(simulator) = SIMULATOR.get() {
@@ -61,7 +64,7 @@ pub fn before_lock<T: ?Sized>(lock: &T) {
     }
 }
 
-/// The calling thread has taken a lock.
+/// Called after the calling thread has taken a lock.
 pub fn locked<T: ?Sized>(lock: &T) {
     if let Some(simulator) = SIMULATOR.get() {
         (simulator.locked)((&raw const *lock).addr());
@@ -75,7 +78,7 @@ fn flush() {
     }
 }
 
-/// std's, behind a scheduling point.
+/// std's `fence`, behind a scheduling point.
 #[track_caller]
 pub fn fence(order: Ordering) {
     if order == Ordering::SeqCst {
@@ -85,17 +88,19 @@ pub fn fence(order: Ordering) {
     real::fence(order);
 }
 
-/// The caller has what others have stored for itself alone: whatever made it so made that visible.
+/// Executes all delayed stores, because the caller has exclusive access: the event that made it
+/// exclusive has also made those stores visible.
 fn flush_all() {
     if let Some(simulator) = SIMULATOR.get() {
         (simulator.flush_all)();
     }
 }
 
-/// The bytes of a value, which has no more than eight.
+/// Returns the bytes of a value of at most eight bytes.
 fn bits<T: Copy>(value: T) -> u64 {
     let mut bits = 0;
-    // SAFETY: a value of an atomic is of integers or a pointer, and has at most eight bytes.
+    // SAFETY: the value of an atomic consists of integers or a pointer, and has at most eight
+    // bytes.
     unsafe { (&raw mut bits).cast::<T>().write_unaligned(value) };
     bits
 }
@@ -103,7 +108,7 @@ fn bits<T: Copy>(value: T) -> u64 {
 macro_rules! methods {
     ($value:ty: $($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         $(
-            /// std's, behind a scheduling point.
+            /// std's method, behind a scheduling point.
             #[inline]
             #[track_caller]
             pub fn $name(&self, $($argument: $kind),*) -> $result {
@@ -117,24 +122,24 @@ macro_rules! methods {
 
 macro_rules! atomic {
     ($(#[$meta:meta])* $name:ident $(<$generic:ident>)?: $value:ty) => {
-        /// std's of this name, with a scheduling point before each access.
+        /// std's type of this name, with a scheduling point before each access.
         #[derive(Debug, Default)]
         #[repr(transparent)]
         pub struct $name$(<$generic>)?(real::$name$(<$generic>)?);
 
         impl$(<$generic>)? $name$(<$generic>)? {
-            /// As std's.
+            /// Like std's method.
             pub const fn new(value: $value) -> Self {
                 Self(real::$name::new(value))
             }
 
-            /// As std's.
+            /// Like std's method.
             pub fn get_mut(&mut self) -> &mut $value {
                 flush_all();
                 self.0.get_mut()
             }
 
-            /// As std's.
+            /// Like std's method.
             pub fn into_inner(self) -> $value {
                 flush_all();
                 self.0.into_inner()
@@ -145,7 +150,7 @@ macro_rules! atomic {
                 compare_exchange(old: $value, new: $value, success: Ordering, failure: Ordering) -> Result<$value, $value>;
             }
 
-            /// std's, behind a scheduling point. What the thread has stored before may become
+            /// std's method, behind a scheduling point. The thread's earlier stores may become
             /// visible only afterwards.
             #[inline]
             #[track_caller]
@@ -163,7 +168,7 @@ macro_rules! atomic {
                 }
             }
 
-            /// std's, behind a scheduling point; or later.
+            /// std's method, behind a scheduling point; or later.
             #[inline]
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
@@ -179,7 +184,7 @@ macro_rules! atomic {
                 }
             }
 
-            /// std's, behind a scheduling point. It may fail for no reason.
+            /// std's method, behind a scheduling point. It may fail spuriously.
             #[inline]
             #[track_caller]
             pub fn compare_exchange_weak(
@@ -197,7 +202,7 @@ macro_rules! atomic {
                 self.0.compare_exchange(old, new, success, failure)
             }
 
-            /// std's, behind scheduling points.
+            /// std's method, behind scheduling points.
             #[track_caller]
             pub fn fetch_update(
                 &self,

@@ -1,4 +1,4 @@
-"""What a policy bounds (docs/policy.md) that nothing bounds by default. libzmq knows no policies: beside it stands what happens without."""
+"""What a policy bounds (docs/operate/policy.md) that nothing bounds by default. libzmq knows no policies: beside it stands what happens without."""
 
 import itertools
 import select

@@ -1,5 +1,5 @@
-//! Loom model of the hand-over: a peer that sends, an I/O thread, an owner that receives some
-//! messages and then stays away. The set gets its name in the reactor while all this goes on.
+//! Loom model of the hand-over: a peer that sends, an I/O thread, and an owner that receives some
+//! messages and then stays away. The set gets its reactor name during all this.
 
 use super::{Baton, Surroundings, Tick, end_tick};
 use crate::conn::registration::Registration;
@@ -7,18 +7,18 @@ use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Arc, Condvar, Mutex, UnsafeCell};
 
-/// The kernel's side: bytes on the connection, the registration, the timer, the owner's wake
+/// State of the kernel: bytes on the connection, the registration, the timer, the owner's wake
 /// descriptor.
 struct Kernel {
     data: u32,
-    /// Live, and under which name.
+    /// `Some` with the registered name while the registration is live.
     armed: Option<u64>,
     timer: bool,
     woken: bool,
     stop: bool,
 }
 
-/// The name of the set. The events of other names are another set's.
+/// Name of the set. Events with other names belong to another set.
 const NAME: u64 = 1;
 
 struct Model {
@@ -26,8 +26,8 @@ struct Model {
     registration: Registration,
     tick_on: AtomicBool,
     tail: AtomicU32,
-    /// The producer's half of the inbound queue: loom checks that only the holder of the baton
-    /// touches it.
+    /// The producer's half of the inbound queue. Loom checks that only the holder of the baton
+    /// accesses it.
     producer: UnsafeCell<u32>,
     kernel: Mutex<Kernel>,
     io: Condvar,
@@ -92,7 +92,7 @@ impl Model {
 
     fn io_read(&self) {
         self.read();
-        // For the test's own wait of an owner that is away.
+        // Wakes the test's own wait of an owner that is away.
         drop(self.kernel.lock().unwrap());
         self.owner.notify_all();
         self.baton.io_leave(self);
@@ -157,7 +157,8 @@ impl Model {
     }
 }
 
-/// An owner that looks `glances` times, like one that waits on ZMQ_FD, instead of waiting itself.
+/// Models an owner that looks `glances` times, like an owner that waits on ZMQ_FD instead of
+/// waiting itself.
 fn glancing_model(messages: u32, glances: u32) {
     run(messages, move |model| {
         for _ in 0..glances {
@@ -178,7 +179,7 @@ fn model(messages: u32, away: u32) {
     });
 }
 
-/// An owner that hands the reading over, like one that begins to wait on ZMQ_FD.
+/// Models an owner that hands the reading over, like an owner that begins to wait on ZMQ_FD.
 fn handing_over_model(messages: u32) {
     run(messages, |model| {
         model.baton.acquire(model);
@@ -186,7 +187,7 @@ fn handing_over_model(messages: u32) {
     });
 }
 
-/// After `owner` has come and gone, all messages are read.
+/// Checks that all messages are read after `owner` has finished.
 fn run(messages: u32, owner: impl Fn(&Model) + Copy + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);

@@ -1,6 +1,5 @@
-//! Models of the protocol: owners that publish, and an I/O thread that sleeps until a chore is
-//! handed over, and does it in one of the three ways that there are. A message that it does not
-//! come by for is a deadlock.
+//! Models of the protocol: owners publish, and an I/O thread sleeps until a chore is handed over
+//! and does it in one of three ways. If the I/O thread misses a message, the model deadlocks.
 
 use super::*;
 use crate::queue::{Inbox, Unpark};
@@ -9,25 +8,25 @@ use crate::sync::atomic::Ordering::Release;
 use crate::sync::{Arc, Condvar};
 use loom::thread;
 
-/// What the owner makes of a message that it has published.
+/// The owner's decision about a message that it has published.
 #[derive(Clone, Copy, PartialEq)]
 enum Thought {
-    /// It does not think about it, unless there is a hint.
+    /// No decision, unless there is a hint.
     None,
-    /// It leaves it to the I/O thread.
+    /// Leave the message to the I/O thread.
     Leave,
-    /// It does the work.
+    /// Do the work.
     Work,
 }
 
-/// When the I/O thread lets go.
+/// Time at which the I/O thread releases the chore.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
-    /// Before it works: the sweep.
+    /// Before the work: the sweep.
     First,
-    /// When it has worked, and then it looks once more: the residual watch, the rounds over a log.
+    /// After the work, followed by one more look: the residual watch, the rounds over a log.
     Last,
-    /// When its time is over and the owner has not worked since, before it works: the ringing.
+    /// Before the work, when its time is over and the owner has not worked since: the ringing.
     Late,
 }
 
@@ -54,15 +53,15 @@ impl Bed {
     }
 }
 
-/// What one owner leaves.
+/// One owner's chore.
 struct Item {
     mark: Mark,
     hint: Hint,
     published: AtomicU32,
     done: AtomicU32,
-    /// How often the owner has worked.
+    /// Number of times that the owner has worked.
     rounds: AtomicU32,
-    /// What the work wakes.
+    /// The receiver that the work wakes.
     receiver: Inbox<(), Bed>,
 }
 
@@ -154,7 +153,7 @@ impl Model {
         }
     }
 
-    /// A receiver that waits for the messages of the first item.
+    /// Runs a receiver that waits for the messages of the first item.
     fn receive(&self, last: u32) {
         let item = &self.items[0];
         while item.published.load(Acquire) != last {
@@ -168,7 +167,7 @@ impl Model {
     }
 }
 
-/// Runs an owner with this script: to which item, and what it thinks of the message.
+/// Runs an owner with this script: the item, and the decision for each message.
 fn check(preemptions: usize, way: Way, receives: bool, script: &'static [(usize, Thought)]) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -205,7 +204,7 @@ fn check(preemptions: usize, way: Way, receives: bool, script: &'static [(usize,
         model.io.unpark();
         driving.join().unwrap();
         for item in &model.items {
-            assert!(!item.has_more(), "something was left behind");
+            assert!(!item.has_more(), "a message was left behind");
         }
     });
 }

@@ -1,15 +1,15 @@
-//! Frames of the connection's own: PING and PONG (RFC 37).
+//! Control frames of the connection itself: PING and PONG (RFC 37).
 
 use super::Connection;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 use crate::sync::atomic::fence;
 use crate::sync::{Arc, lock};
 
-/// Frames of the connection's own. A newer one takes the place of one that waits, so a peer that
-/// sends PINGs and reads nothing makes nothing grow.
+/// Control frames of the connection itself. A newer frame replaces a waiting one. So memory does
+/// not grow if a peer sends PINGs and does not read.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// A PING of ours.
+    /// Our PING.
     pub(super) ping: Vec<u8>,
     /// The PONGs that answer the PINGs of one read.
     pub(super) pongs: Vec<u8>,
@@ -21,7 +21,7 @@ impl Connection {
         self.send_control(|control| control.ping = frame);
     }
 
-    /// Sends the PONGs that answer one read at the next message boundary.
+    /// Sends the PONGs that answer one read, at the next message boundary.
     pub(super) fn send_pongs(self: &Arc<Self>, frames: Vec<u8>) {
         self.send_control(|control| control.pongs = frames);
     }
@@ -33,7 +33,7 @@ impl Connection {
         self.pump_now();
     }
 
-    /// Pump, at a message boundary: takes what waits.
+    /// Pump, at a message boundary: takes the waiting frames.
     pub(super) fn take_control(&self, out: &mut Vec<u8>) {
         if self.has_control.load(Relaxed) && self.has_control.swap(false, AcqRel) {
             let control = lock(&self.control).take().unwrap_or_default();

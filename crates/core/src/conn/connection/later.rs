@@ -1,4 +1,4 @@
-//! What an owner leaves queued, to the residual timer (`driver/residual.rs`) or to the sweep
+//! Bytes that an owner leaves queued for the residual timer (`driver/residual.rs`) or the sweep
 //! (`driver/sweep.rs`).
 
 use super::Connection;
@@ -9,15 +9,15 @@ use crate::timing::flush::Rest;
 use crate::timing::watch::Owner;
 
 impl Connection {
-    /// Owner: there is no memory for what must be sent. The session ends.
+    /// Owner: ends the session, because there is no memory for a message that must be sent.
     #[cold]
     pub(crate) fn lose_unsendable(self: &Arc<Self>) {
         let session = lock(&self.pump).session;
         self.has_more(Flushed::Lost(tautline_io::errno::ENOMEM), session);
     }
 
-    /// Owner, after publishing: whether the I/O thread has written a residual since this was last
-    /// asked. One load; clears the hint.
+    /// Owner, after publishing: returns true if the I/O thread has written queued bytes since the
+    /// last call. One load; clears the hint.
     #[inline]
     pub(crate) fn take_hint(&self) -> bool {
         self.hint.take()
@@ -31,15 +31,16 @@ impl Connection {
         }
     }
 
-    /// I/O thread, which has given the hint and passed a heavy barrier since: from now on only the
-    /// owner looks after the queue. What it published before it could see the hint is written here.
+    /// Called by the I/O thread, which has given the hint and passed a heavy barrier since. From
+    /// now on only the owner handles the queue. Messages that it published before it could see the
+    /// hint are written here.
     pub(crate) fn write_what_slipped(self: &Arc<Self>) {
         if self.has_pending() {
             self.pump_writable();
         }
     }
 
-    /// Has the I/O thread look after what stays queued. One load if it does already.
+    /// Makes the I/O thread watch the queued bytes. One load if it already does.
     #[inline]
     pub(crate) fn watch_residual(self: &Arc<Self>) {
         if self.watched.is_to_be_handed_over() {
@@ -47,7 +48,8 @@ impl Connection {
         }
     }
 
-    /// Owner: the same, at `now` (ticks). True if that took longer than a few nanoseconds.
+    /// Owner: like `watch_residual`, at `now` (ticks). Returns true if the call took longer than a
+    /// few nanoseconds.
     #[inline]
     pub(crate) fn leave_to_residual(self: &Arc<Self>, now: u64, rest: Rest) -> bool {
         self.worked_at.store((now & !1) | u64::from(rest == Rest::Foreseen), Relaxed);
@@ -61,7 +63,7 @@ impl Connection {
         !watched || soon
     }
 
-    /// Owner: has written all that was queued, at `now` (ticks), and may go on.
+    /// Owner: notes that it has written all queued bytes at `now` (ticks), and may continue.
     #[inline]
     pub(crate) fn note_work(&self, now: u64) {
         if self.watched.is_set() {
@@ -70,18 +72,19 @@ impl Connection {
         }
     }
 
-    /// The owner as the watch sees it.
+    /// Returns the owner's state as the watch sees it.
     pub(crate) fn owner_at_work(&self) -> Owner {
         let worked_at = self.worked_at.load(Relaxed);
         Owner { worked_at: worked_at & !1, foresees: worked_at & 1 != 0, writing: self.is_being_written() }
     }
 
-    /// Owner: leaves what is queued to the sweep, if it is not already; the round of the sweep.
+    /// Owner: leaves the queued bytes to the sweep. Returns the round of the sweep, or `None` if
+    /// the sweep already has them.
     pub(crate) fn leave_to_sweep(self: &Arc<Self>) -> Option<u32> {
         self.swept.set().then(|| self.io.write_soon(self))
     }
 
-    /// Whether the sweep has nothing to do just now.
+    /// True if the sweep has no work now.
     pub(crate) fn sweeper_is_idle(&self) -> bool {
         self.io.sweeper_is_idle()
     }

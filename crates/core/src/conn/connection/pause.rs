@@ -1,9 +1,9 @@
-//! How reading pauses, and how a peer is seen to go from which nothing is read.
+//! Pausing of reading, and detection of the end of a peer while reading is paused.
 //!
-//! At the receive high-water mark reading stops, and the end of the stream lies behind what is not
-//! read. For most sockets that is as it should be: they will read on. A REQ reads nothing until its
-//! next exchange, which may never come, so the reactor tells the I/O thread that a peer of it has
-//! ended. What such a peer has left in the kernel is finite, and is read to its end.
+//! At the receive high-water mark reading stops, and the end of the stream lies behind the unread
+//! bytes. For most sockets that is right, because they will read on. A REQ reads no bytes until its
+//! next exchange, which may never come. So the reactor notifies the I/O thread when a peer of a REQ
+//! has ended. The bytes that such a peer left in the kernel are finite, and are read to their end.
 
 use super::Connection;
 use crate::conn::intake::{Asked, Intake, Took};
@@ -14,20 +14,21 @@ use std::ops::ControlFlow;
 use tautline_io::reactor::Interest;
 
 impl Connection {
-    /// Whether reading has stopped at the receive high-water mark.
+    /// True if reading has stopped at the receive high-water mark.
     #[inline]
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.load(Relaxed)
     }
 
-    /// At the receive high-water mark: notes the pause, so that the owner resumes when it has
-    /// caught up. An owner that has done so before it could see the note is not relied on.
+    /// At the receive high-water mark: notes the pause, so that the owner resumes reading when it
+    /// has caught up. If the owner caught up before it could see the note, this call continues to
+    /// read.
     pub(super) fn pause_if_full(&self, intake: &mut Intake, mut took: Took, asked: &mut Asked) -> Took {
         let mut any = false;
         while let Took::Full { published } = took {
             any |= published;
             self.paused.store(true, Relaxed);
-            // Store the note, then load the credit; the owner gives credit, then looks for the note
+            // Store the note, then load the credit. The owner gives credit, then looks for the note
             // (`Incoming::found_empty`).
             fence(SeqCst);
             if intake.is_full() {
@@ -47,36 +48,39 @@ impl Connection {
         }
     }
 
-    /// Owner: there is room again; reading goes on.
+    /// Owner: there is room again, so reading continues.
     pub(crate) fn resume(self: &Arc<Self>) {
         self.io.resume(self);
     }
 
-    /// Owner: reads once what the peer has sent by now. Returns whether anything came; `Break`: the
-    /// session is over.
+    /// Owner: reads the bytes that the peer has sent so far, once. Returns true if bytes came.
+    /// `Break` if the session is over.
     pub(crate) fn read_now(self: &Arc<Self>) -> ControlFlow<(), bool> {
         self.io.read_now(self)
     }
 
-    /// Read set: takes the pause off. True if reading may go on (the caller tells the read set).
+    /// Read set: ends the pause. Returns true if reading may continue; the caller then informs the
+    /// read set.
     pub(crate) fn unpause(&self) -> bool {
         self.paused.swap(false, Relaxed)
     }
 
-    /// What the reactor is to tell of the open stream while no write waits.
+    /// Returns the events that the reactor must report for the open stream while no write waits.
     pub(crate) fn idle_interest(&self) -> Interest {
-        // Else the end is found by reading. And once, or it would be told again and again.
+        // Needed only while reading is paused, because otherwise reading finds the end. Report the
+        // end only once, to avoid repeated events.
         let unread = self.kind.takes_replies && self.is_paused() && !self.ended.load(Relaxed);
         if unread { Interest::END } else { Interest::NONE }
     }
 
-    /// Whether the session is over. Asked where the owner knows of the connection and the read set
-    /// does not.
+    /// True if the session is over. Used when the owner knows the connection and the read set does
+    /// not.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.load(Acquire) || !self.is_linked()
     }
 
-    /// I/O thread: the peer sends nothing more; the mark does not count from now on.
+    /// I/O thread: notes that the peer sends no further bytes. From now on the high-water mark does
+    /// not apply.
     pub(crate) fn take_rest(&self) {
         self.ended.store(true, Relaxed);
         lock(&self.intake).take_rest();

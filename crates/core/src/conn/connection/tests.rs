@@ -18,7 +18,7 @@ use tautline_io::poll::{self, PollFd};
 use tautline_io::reactor::Token;
 use tautline_proto::{ProtocolError, command};
 
-/// The peer says goodbye with everything it says.
+/// A stage that says goodbye in each message of the peer.
 struct Farewell;
 
 impl tautline_proto::Stage for Farewell {
@@ -37,20 +37,20 @@ impl tautline_proto::Stage for Farewell {
     }
 }
 
-/// A peer that has gone may have sent something before: that it takes nothing any more is not the
-/// end of what there is to read.
+/// A lost peer may have sent messages before it went. A failed write does not end the reading of
+/// these messages.
 #[test]
 fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
     let asked = Arc::<Asked>::default();
     let (connection, mut writer, peer) = open(&asked, |_| ());
     let message = [&[0, 100][..], &[7; 100]].concat();
     let sent = peer.write(&message.repeat(900)).unwrap();
-    assert!(sent > 80_000, "more than one read takes");
+    assert!(sent > 80_000, "more bytes than one read takes");
     drop(peer);
     writer.append(0, b"nobody takes this").unwrap();
     writer.publish();
     assert!(matches!(connection.try_flush(), Some(Flushed::Lost(_))));
-    assert_eq!(connection.try_flush(), Some(Flushed::NoLink), "it is not tried again and again");
+    assert_eq!(connection.try_flush(), Some(Flushed::NoLink), "a lost stream is not written again");
     assert_eq!((asked.unwritable.load(Relaxed), asked.lost.load(Relaxed)), (1, 0));
     assert!(connection.writable_stream().is_none());
     let mut reads = 0;
@@ -58,22 +58,22 @@ fn what_was_sent_before_a_peer_went_is_read_though_writing_fails() {
         reads += 1;
     }
     assert!(reads > 1);
-    assert_eq!(asked.lost.load(Relaxed), 1, "the end lies behind all of it");
+    assert_eq!(asked.lost.load(Relaxed), 1, "the end comes after all bytes");
     let (stream, peer) = Stream::pair().unwrap();
     connection.close();
     let (stream, registration) = (Arc::new(stream), Token(0));
     let session = Session { stream, registration, stage: None, inbound: Vec::new(), leftover: Vec::new() };
     connection.open(1, session, Some(News::Terminated));
-    assert_eq!(connection.try_flush(), Some(Flushed::Drained), "what was not sent goes to the next one");
+    assert_eq!(connection.try_flush(), Some(Flushed::Drained), "unsent messages go to the next session");
     assert_eq!(peer.read(&mut [0; 100]).unwrap(), 19);
 }
 
-/// A message that came with the last read of a session is there to be received: its receiver, which
-/// may sleep, is told.
+/// A message that came with the last read of a session can be received. Its receiver, which may
+/// sleep, is notified.
 #[test]
 fn what_comes_with_the_end_is_announced() {
     let goodbye: SharedStage = Arc::new(crate::sync::Mutex::new(Box::new(Farewell)));
-    // The stream goes on with a frame that no peer may send; or the stage ends it.
+    // The stream continues with an invalid frame, or the stage ends the stream.
     for (stage, last_words) in [(None, &b"\x00\x02hi\xff\x00"[..]), (Some(goodbye), b"\x00\x02hi")] {
         let (connection, _writer, peer) = open_with(&Arc::default(), stage, |_| ());
         connection.set_token(7);
@@ -91,21 +91,22 @@ fn a_report_of_room_is_not_lost_while_another_thread_writes() {
     let asked = Arc::new(Asked::default());
     let (connection, mut writer, _peer) = open(&asked, |_| ());
 
-    // More than the kernel takes: write interest is armed, and the report of room will come once.
+    // More bytes than the kernel takes: write interest is armed, and room will be reported once.
     writer.append(0, &vec![0; 16 << 20]).unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Blocked));
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 0));
 
-    // It comes while the owner writes, which finds the kernel full again and relies on it.
+    // The report comes while the owner writes. The owner finds the kernel full again and relies on
+    // the report.
     let writing = lock(&connection.pump);
     assert_eq!(connection.pump_writable(), None);
     drop(writing);
     assert_eq!((asked.write.load(Relaxed), asked.residual.load(Relaxed)), (1, 1));
 }
 
-/// An owner that looks for room writes, and arms nothing when the kernel is full. The I/O thread
-/// that meets it, where nothing else will come, sees to what is left.
+/// An owner that looks for room writes, and arms no write interest when the kernel is full. If the
+/// I/O thread meets such an owner and no further event will come, it handles the remaining bytes.
 #[test]
 fn what_slipped_is_looked_after_though_another_thread_writes() {
     let asked = Arc::<Asked>::default();
@@ -121,7 +122,7 @@ fn what_slipped_is_looked_after_though_another_thread_writes() {
     assert_eq!((asked.residual.load(Relaxed), asked.write.load(Relaxed)), (1, 0));
 }
 
-/// A peer that sends PINGs and reads nothing gets the answers to its newest ones, once it reads.
+/// A peer that sends PINGs and does not read gets the answers to its newest PINGs once it reads.
 #[test]
 fn pongs_that_are_not_read_do_not_pile_up() {
     let (connection, mut writer, peer) = open(&Arc::default(), |_| ());
@@ -141,7 +142,7 @@ fn pongs_that_are_not_read_do_not_pile_up() {
         }
     }
     assert!((1..=64 * 1024).contains(&most), "{most} bytes");
-    // Our own PINGs are no more than one, either.
+    // At most one of our own PINGs waits.
     for number in 0..100_u32 {
         connection.send_ping(ping(number));
     }
@@ -187,7 +188,7 @@ fn an_owner_that_waits_for_room_is_told_whichever_thread_writes() {
     writer.append(0, b"somebody else writes this").unwrap();
     writer.publish();
     assert_eq!(connection.pump_now(), Some(Flushed::Drained));
-    assert!(!told(), "nobody asked");
+    assert!(!told(), "the owner has not asked for room");
     connection.want_room();
     writer.append(0, b"and this").unwrap();
     writer.publish();
@@ -203,7 +204,7 @@ fn where_room_cannot_be_waited_for_the_residual_timer_tries_again() {
     let (connection, mut writer, _peer) = open(&asked, |_| ());
     for refuses in [false, true] {
         asked.refuses.store(refuses, Relaxed);
-        // More than a socket's buffers hold.
+        // More than the buffers of a socket hold.
         writer.append(0, &vec![0; 16 << 20]).unwrap();
         writer.publish();
         let watched = asked.residual.load(Relaxed);
@@ -212,7 +213,7 @@ fn where_room_cannot_be_waited_for_the_residual_timer_tries_again() {
     }
 }
 
-/// Only the test listens to the set.
+/// A keeper of a set to which only the test listens.
 #[derive(Default)]
 struct Alone(AtomicBool);
 
@@ -225,8 +226,8 @@ impl SetKeeper for Alone {
     }
 }
 
-/// At the mark the set reports a connection once more at the most: a thread that waits for the set
-/// must not be woken again and again.
+/// At the high-water mark the set reports a connection at most once more. A thread that waits for
+/// the set must not be woken again and again.
 #[test]
 fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room() {
     let asked = Arc::<Asked>::default();
@@ -239,7 +240,7 @@ fn a_connection_at_the_mark_falls_silent_and_is_heard_again_when_there_is_room()
         set.read_ready();
         assert!(connection.is_paused());
         peer.write(&message).unwrap();
-        assert!(!set.read_ready(), "nothing is read beyond the mark");
+        assert!(!set.read_ready(), "reading stops at the mark");
         assert!(!is_heard(&set));
         connection.set_receive_limit(0);
         set.resume(&connection);
@@ -263,7 +264,7 @@ fn the_end_of_a_peer_at_the_mark_is_not_told_for_ever() {
     assert!(looks.count() < 10, "a thread that waits for the set would never sleep");
     connection.set_receive_limit(0);
     set.resume(&connection);
-    assert!(!connection.is_paused(), "it reads on");
+    assert!(!connection.is_paused(), "reading continues");
 }
 
 #[test]
@@ -280,7 +281,7 @@ fn an_owner_that_looks_when_it_hears_of_a_peer_finds_what_the_peer_has_sent() {
     assert!(owner.take().unwrap().join().unwrap());
 }
 
-/// A set with these members, which only the test reads.
+/// Returns a set with these members that only the test reads.
 fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
     let inbox: Arc<SocketInbox> = Arc::new(SocketInbox::new(Waker::new()));
     let set = ReadSet::new(inbox, Arc::<Alone>::default()).unwrap();
@@ -290,15 +291,15 @@ fn set_of(connections: &[&Arc<super::Connection>]) -> ReadSet {
     set
 }
 
-/// Whether a listener to the set hears something.
+/// True if a listener to the set is notified.
 fn is_heard(set: &ReadSet) -> bool {
     poll::poll(&mut [PollFd::new(set.raw_fd(), PollFd::IN)], Some(Duration::ZERO)).unwrap() > 0
 }
 
-/// Has the owner read its only connection until that stands apart.
+/// Makes the owner read its only connection until the connection stands apart.
 fn read_until_apart(set: &ReadSet, peer: &Stream) {
     for round in 0.. {
-        assert!(round < 1000, "it never stands apart");
+        assert!(round < 1000, "the connection never stands apart");
         peer.write(&[0, 1, 7]).unwrap();
         let apart = !is_heard(set);
         let mut arrived = Vec::new();
@@ -325,7 +326,7 @@ fn the_only_connection_of_an_owner_that_reads_stands_apart_until_the_driver_is_t
         peer.write(&[0, 1, 7]).unwrap();
         assert!(!is_heard(&set));
         listen();
-        assert!(is_heard(&set), "also what has come before");
+        assert!(is_heard(&set), "the set also reports earlier bytes");
         assert!(set.read_ready());
     }
 }
@@ -346,16 +347,16 @@ fn a_set_that_a_caller_watches_keeps_its_only_connection() {
     }
 }
 
-/// What lies in shared memory is read without a look at the socket, which alone tells that the peer
-/// has gone.
+/// Bytes in shared memory are read without a look at the socket. Only the socket tells that the
+/// peer has ended.
 #[test]
 #[cfg(unix)]
 fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
     if !tautline_io::net::SHARES_MEMORY {
         return;
     }
-    // A few reads, and as many as it takes for the connection to stand apart; and a bell rung late,
-    // when all was read.
+    // A few reads, or as many as it takes until the connection stands apart. Also a bell that rings
+    // late, after all bytes were read.
     for (rounds, is_late) in [(0, false), (200, false), (0, true), (200, true)] {
         let (connection, _writer, peer) = open(&Arc::default(), |options| options.receive_hwm = 0);
         connection.set_token(0);
@@ -388,8 +389,8 @@ fn the_end_behind_shared_memory_is_found_before_nothing_comes() {
     }
 }
 
-/// The set tells of what lies in shared memory, also while the socket takes nothing that is written
-/// to it: the peer may read as little of what comes as it likes.
+/// The set reports bytes in shared memory even while the socket's buffer is full, because the peer
+/// does not read.
 #[test]
 fn what_lies_in_shared_memory_is_told_though_the_socket_is_full() {
     if !tautline_io::net::SHARES_MEMORY {
@@ -417,10 +418,10 @@ fn what_lies_in_shared_memory_is_told_though_the_socket_is_full() {
         assert!(set.read_own(&mut Vec::new(), 1));
     }
     while is_heard(&set) {
-        assert!(!set.read_own(&mut Vec::new(), 1), "a bell that was rung late");
+        assert!(!set.read_own(&mut Vec::new(), 1), "a late bell brings no bytes");
     }
     peer.write(&[0, 1, 7]).unwrap();
-    assert!(is_heard(&set), "it listens again");
+    assert!(is_heard(&set), "the set listens again");
 }
 
 #[test]
@@ -437,15 +438,15 @@ fn what_the_owner_reads_is_told_to_it_and_not_announced() {
         .unzip();
     let set = set_of(&connections.iter().collect::<Vec<_>>());
     let mut arrived = Vec::new();
-    assert!(!set.read_own(&mut arrived, 3), "nothing is there, however often it looks");
+    assert!(!set.read_own(&mut arrived, 3), "the connections have no bytes on any try");
     peers[1].write(&[0, 1, 7]).unwrap();
     assert!(set.read_own(&mut arrived, 3));
     assert_eq!(arrived, [1]);
     peers[0].write(&[1, 1]).unwrap();
-    assert!(!set.read_own(&mut arrived, 3), "no whole message");
+    assert!(!set.read_own(&mut arrived, 3), "the message is incomplete");
     assert_eq!(arrived, [1]);
     assert!(connections.iter().all(|connection| !connection.inbox.pending()));
     peers[0].write(&[7, 0, 0]).unwrap();
     assert!(set.read_ready());
-    assert!(connections[0].inbox.pending(), "whoever else reads announces it");
+    assert!(connections[0].inbox.pending(), "a read by another thread is announced");
 }

@@ -1,6 +1,6 @@
-//! What an owner that is elsewhere has not taken note of yet. Peers may come and go meanwhile as
-//! often as they like, so no more is kept for the owner than it needs: of a connection that is made
-//! again and again the last peer, and of a peer that came and went its messages.
+//! Events that an owner which is elsewhere has not seen yet. Peers may come and go any number of
+//! times before the owner looks. So we keep only the state that the owner needs: the last peer of a
+//! connection that is made again and again, and the messages of a peer that came and left.
 
 use super::Connection;
 use crate::conn::{NewPipe, News, PeerInfo};
@@ -9,31 +9,31 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Arc, Mutex, lock};
 use tautline_proto::frame;
 
-/// What the owner has not taken note of.
+/// Events that the owner has not seen yet.
 #[derive(Default)]
 pub(super) struct Unseen {
-    /// The handshakes since the owner has looked; `News::Ready` is on its way.
+    /// The handshakes since the owner last looked. `Some` while a `News::Ready` is on its way.
     meeting: Mutex<Option<Box<Meeting>>>,
-    /// The connection has ended for good.
+    /// True after the connection has ended permanently.
     finished: AtomicBool,
-    /// The owner will never hear of it.
+    /// True if the owner will never learn of the connection.
     // Relaxed: own: under the lock of the inbox only.
     forgotten: AtomicBool,
 }
 
-/// The handshakes of a connection made by `connect`, since the owner has looked.
+/// The handshakes of a connection made by `connect`, since the owner last looked.
 pub(crate) struct Meeting {
     /// The last peer.
     pub(crate) peer: Box<PeerInfo>,
-    /// The connection's first handshake is among them.
+    /// True if the connection's first handshake is among them.
     pub(crate) first: bool,
-    /// How many others are.
+    /// Number of the other handshakes.
     pub(crate) reconnects: u64,
 }
 
 impl Connection {
-    /// Driver: the peer of a connection made by `connect` has finished a handshake. What is to be
-    /// told to the owner, unless it is to be told so already.
+    /// Driver: notes that the peer of a connection made by `connect` has finished a handshake.
+    /// Returns the news for the owner, unless the same news is already on its way.
     pub(crate) fn meet(self: &Arc<Self>, peer: Box<PeerInfo>, reconnected: bool) -> Option<News> {
         let mut meeting = lock(&self.unseen.meeting);
         if let Some(meeting) = &mut *meeting {
@@ -45,32 +45,32 @@ impl Connection {
         Some(News::Ready(self.clone()))
     }
 
-    /// Owner: `News::Ready` has come.
+    /// Owner: takes the handshakes after `News::Ready` has come.
     pub(crate) fn take_meeting(&self) -> Option<Box<Meeting>> {
         lock(&self.unseen.meeting).take()
     }
 
-    /// Driver: the connection has ended for good. The owner is told, unless it has seen nothing of
-    /// the peer, and nothing of it is left.
+    /// Driver: notes that the connection has ended permanently. Notifies the owner, unless the
+    /// owner has not seen the peer and the peer left no messages.
     pub(crate) fn finish(self: &Arc<Self>) {
-        // Release pairs with the Acquire in `is_void`, which then sees all that has come.
+        // Release pairs with the Acquire in `is_void`, which then sees everything that has come.
         self.unseen.finished.store(true, Release);
         self.inbox.push(News::Ended(self.clone()));
         if self.token().is_none() {
-            // That it came and that it went.
+            // Discards the news of its arrival and of its end.
             self.inbox.discard(2, News::is_void);
         }
     }
 
-    /// Whether the owner will never hear of it, so that there is no use in telling it of the end.
+    /// True if the owner will never learn of the connection, so that news of its end is useless.
     pub(crate) fn went_unseen(&self) -> bool {
         self.unseen.forgotten.load(Relaxed)
     }
 }
 
 impl NewPipe {
-    /// Under the lock of the inbox in which it lies: whether nothing would come of it. The peer is
-    /// gone and has left no message that is received. Its subscriptions are dropped.
+    /// Called under the lock of the inbox that holds the pipe. Returns true if the pipe is useless:
+    /// the peer is gone and left no message to receive. Subscriptions of the peer are dropped.
     pub(crate) fn is_void(&mut self) -> bool {
         let connection = &self.connection;
         if !connection.unseen.finished.load(Acquire) || connection.io.announces_peers() {

@@ -5,7 +5,7 @@ use tautline_proto::SocketType;
 use tautline_proto::command::put_subscribe;
 use tautline_testkit::with_watchdog;
 
-/// An intake that reads from a peer, and the owner's end of its queue.
+/// Returns an intake that reads from a peer, the owner's end of its queue, and the peer's stream.
 fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, FrameReader, Stream) {
     let (filler, reader) = crate::queue::inbound();
     let kind = Kind {
@@ -23,8 +23,8 @@ fn open_intake(socket_type: SocketType, takes_subscriptions: bool) -> (Intake, F
     (intake, reader, peer)
 }
 
-/// It takes less than a second; if each part made it look at those behind it again, it would be
-/// hours.
+/// The test takes less than a second. If each part caused a new scan of the parts behind it, it
+/// would take hours.
 #[test]
 fn a_message_of_millions_of_parts_is_scanned_once() {
     with_watchdog(Duration::from_secs(300), "parts", || {
@@ -37,7 +37,7 @@ fn a_message_of_millions_of_parts_is_scanned_once() {
     });
 }
 
-/// However few messages that are, and whatever the high-water mark.
+/// The limit holds for any number of messages and any high-water mark.
 #[test]
 fn no_more_bytes_wait_than_the_counters_tell_apart() {
     let (mut intake, mut reader, peer) = open_intake(SocketType::Pull, false);
@@ -59,10 +59,10 @@ fn no_more_bytes_wait_than_the_counters_tell_apart() {
     assert!((100_000..100_000 + 2 * READ_BYTES as u64).contains(&full), "{full} bytes");
     while reader.skip().is_some() {}
     reader.credit();
-    assert!(matches!(intake.read(&mut asked), Took::Bytes { .. }), "it goes on");
+    assert!(matches!(intake.read(&mut asked), Took::Bytes { .. }), "reading continues");
 }
 
-/// They do not count as messages, but they are not read without end while the owner is elsewhere.
+/// Subscriptions do not count as messages, but they are limited while the owner is elsewhere.
 #[test]
 fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
     let (mut intake, mut reader, peer) = open_intake(SocketType::Pub, true);
@@ -71,7 +71,7 @@ fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
     let (mut sent, mut asked) = (0, Asked::default());
     let mut fill = |intake: &mut Intake| {
         loop {
-            // Split anywhere: what the kernel takes.
+            // Split at any byte, wherever the kernel stops.
             while let Ok(n) = peer.write(&commands[sent % commands.len()..]) {
                 sent += n;
             }
@@ -89,5 +89,5 @@ fn subscriptions_wait_for_an_owner_that_is_elsewhere() {
     while reader.skip().is_some() {}
     reader.credit();
     assert!(!intake.is_full());
-    assert!(fill(&mut intake) > first, "it goes on");
+    assert!(fill(&mut intake) > first, "reading continues");
 }

@@ -1,7 +1,7 @@
-//! The connections of a read set, and how the set tells of what lies unread in shared memory.
+//! The connections of a read set, and the set's report of unread bytes in shared memory.
 //!
-//! A member's descriptor tells of what comes from now on, not of what its owner has left in shared
-//! memory. While there is such a member the set holds a descriptor of its own that is readable.
+//! A member's descriptor reports future bytes, but not bytes that its owner has left in shared
+//! memory. While a member has such bytes, an extra descriptor of the set is readable.
 
 use super::Connection;
 use crate::sync::Arc;
@@ -13,24 +13,24 @@ use tautline_io::poll::{PollFd, poll};
 use tautline_io::reactor::{Event, Interest, Mode, Reactor, SystemReactor, Token};
 use tautline_io::wake::WakeFd;
 
-/// The name of the descriptor that tells of members with something unread.
+/// Name of the descriptor that reports members with unread bytes.
 pub(super) const UNREAD: Token = Token(u64::MAX >> 1);
 
-/// One connection of the set, with the stream that is registered.
+/// One connection of the set, with the registered stream.
 pub(super) struct Member {
     pub(super) connection: Arc<Connection>,
     pub(super) stream: Arc<Stream>,
-    /// Not to be read before it has been resumed.
+    /// True if the member must not be read before it has been resumed.
     pub(super) muted: bool,
-    /// Its registration listens to nothing. One that is muted has that only once it has come to
-    /// matter: mostly the owner has made room before a wait.
+    /// True if the member's registration reports no events. A muted member is silenced lazily, at
+    /// its next event, because the owner has usually made room by then.
     pub(super) silent: bool,
-    /// There is something to read that its descriptor does not tell of.
+    /// True if there are bytes to read that the member's descriptor does not report.
     pub(super) eager: bool,
-    /// The set tells of that.
+    /// True if the set reports these bytes.
     told: bool,
-    /// By its own registration, for want of a descriptor: as one that can be written, which it
-    /// mostly can.
+    /// True if the member's own registration reports them, because there is no extra descriptor: it
+    /// waits for writability, which is almost always given.
     writable: bool,
 }
 
@@ -39,14 +39,14 @@ impl Member {
         Member { connection, stream, muted: false, silent: false, eager, told: false, writable: false }
     }
 
-    /// Whether its descriptor is ready, though nothing lies in shared memory: a bell was taken, and
-    /// behind it comes another one or the end.
+    /// True if the member's descriptor is ready although shared memory is empty: a bell was taken,
+    /// and another bell or the end follows.
     pub(super) fn is_rung(&self) -> bool {
         let mut fds = [PollFd::new(self.stream.as_fd().as_raw_fd(), PollFd::IN)];
         self.stream.reads_from_memory() && poll(&mut fds, Some(Duration::ZERO)).is_ok_and(|ready| ready > 0)
     }
 
-    /// What it stands in the set for.
+    /// Returns the events for which the member is registered in the set.
     pub(super) fn interest(&self) -> Interest {
         match (self.silent, self.writable) {
             (true, _) => Interest::NONE,
@@ -63,34 +63,35 @@ pub(super) struct Members {
     pub(super) vacant: Vec<usize>,
     pub(super) count: u32,
     pub(super) events: Vec<Event>,
-    /// The last look at all of them has found bytes that are no whole message: there may be more.
+    /// True if the last look at all members has found bytes of an incomplete message. There may be
+    /// more bytes.
     pub(super) partly: bool,
-    /// The set's descriptor was given away: all members must stand in it.
+    /// True if the set's descriptor was given away: all members must be registered in it.
     pub(super) watched: bool,
-    /// The only member does not stand in the set.
+    /// True if the only member is not registered in the set.
     pub(super) apart: bool,
-    /// How often the owner has read by itself since `apart` changed last.
+    /// Number of the owner's own reads since `apart` last changed.
     pub(super) own_reads: u32,
-    /// How many members the set tells of that have something unread.
+    /// Number of members whose unread bytes the set reports.
     unread: u32,
-    /// It is readable while there are any. Made for the first one.
+    /// Readable while there are such members. Created for the first of them.
     bell: Option<WakeFd>,
 }
 
 impl Members {
-    /// The place of a connection that is there.
+    /// Returns the index of a connection that is a member.
     pub(super) fn find(&self, connection: &Arc<Connection>) -> Option<usize> {
         let index = connection.place.load(Relaxed);
         let member = self.slots.get(index)?.as_ref()?;
         Arc::ptr_eq(&member.connection, connection).then_some(index)
     }
 
-    /// Whether this member has something unread that the set tells of.
+    /// True if this member has unread bytes that the set reports.
     pub(super) fn is_told(&self, index: usize) -> bool {
         self.slots[index].as_ref().is_some_and(|member| member.told)
     }
 
-    /// The member has changed: so does its registration.
+    /// Updates the registration of a member that has changed.
     pub(super) fn rearm(&mut self, reactor: &SystemReactor, index: usize) {
         self.tell_unread(reactor, index);
         if let Some(member) = &self.slots[index] {
@@ -99,8 +100,8 @@ impl Members {
         }
     }
 
-    /// What the member has unread may have changed, or whether it stands in the set: has the set
-    /// tell of it, or no longer.
+    /// Updates the set's report after a change of the member's unread bytes or of its registration
+    /// in the set.
     pub(super) fn tell_unread(&mut self, reactor: &SystemReactor, index: usize) {
         let Some(member) = self.slots[index].as_mut() else { return };
         let tells = member.eager && !member.silent && !self.apart;

@@ -39,7 +39,7 @@ impl Bed {
         self.broadcast.send(&mut self.pipes, b"message");
     }
 
-    /// The members for which something is queued, and which no thread looks after.
+    /// Returns the number of members that have queued messages and are not watched by any thread.
     fn neglected(&self) -> usize {
         let neglected =
             |connection: &&Arc<Connection>| connection.has_pending() && !connection.watched.is_set();
@@ -47,7 +47,7 @@ impl Bed {
     }
 }
 
-/// What was decided for those that followed then is not true of those that have come since.
+/// A decision for the earlier followers does not hold for those that joined later.
 #[test]
 fn new_followers_are_looked_after_from_their_first_message_on() {
     let mut bed = Bed::new();
@@ -59,7 +59,7 @@ fn new_followers_are_looked_after_from_their_first_message_on() {
     assert_eq!(bed.neglected(), 0);
 }
 
-/// Many are the I/O thread's, which is not told of the messages to the few that remain.
+/// The I/O thread writes to many followers, but is not notified of messages to the few that remain.
 #[test]
 fn the_rest_of_many_followers_is_looked_after() {
     let mut bed = Bed::new();
@@ -77,8 +77,8 @@ fn the_rest_of_many_followers_is_looked_after() {
     assert_eq!(bed.neglected(), 0);
 }
 
-/// What lies in the kernels of a crowd is read from memory. Where nothing may be dropped for it,
-/// less of it lies there.
+/// The kernel's buffers for a crowd are read from main memory, not from the caches. If messages
+/// must not be dropped, the kernel therefore holds fewer bytes.
 #[test]
 fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
     for (count, lossless, little) in
@@ -86,7 +86,7 @@ fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
     {
         let mut bed = Bed::new();
         bed.join(count);
-        // Only the owner writes: at the mark.
+        // Only the owner writes, at the mark.
         for _ in 0..2 * HWM {
             assert!(bed.broadcast.prepare(&mut bed.pipes, lossless, true));
             bed.broadcast.send(&mut bed.pipes, b"message");
@@ -98,7 +98,7 @@ fn a_crowd_that_misses_nothing_has_little_in_the_kernel() {
         bed.broadcast.leave(&mut bed.pipes, first);
         assert!(
             !bed.connections[0].keeps_little_unsent(),
-            "whoever has a queue of his own is like any other"
+            "a member with its own queue is like any other pipe"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! What the socket does with its pipes, and no pattern.
+//! Methods of the socket for its pipes, not for patterns.
 
 use super::*;
 
-/// The pipes of a socket as the socket has them. Its pattern gets the [`Pipes`] in them.
+/// The pipes of a socket with the socket's methods. The pattern gets the [`Pipes`] inside.
 pub(crate) struct SocketPipes(Pipes);
 
 impl Deref for SocketPipes {
@@ -22,18 +22,18 @@ impl DerefMut for SocketPipes {
 }
 
 impl SocketPipes {
-    /// No pipes yet.
+    /// Returns a set without pipes.
     pub(crate) fn new(options: Arc<Options>) -> Self {
         SocketPipes(Pipes::new(options))
     }
 
-    /// The socket's options, to change one.
+    /// Returns the socket's options for a change.
     pub(crate) fn options_mut(&mut self) -> &mut Options {
         Arc::make_mut(&mut self.options)
     }
 
-    /// From now on each part takes the long way, where the owner can look at it, or not any more:
-    /// `Looks::listens` and `has_closing` are always true then.
+    /// Enables or disables the tap. While it is enabled, each part takes the slow path, where the
+    /// owner can check it. `Looks::listens` and `has_closing` are then always true.
     pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.closing.retain(|id| *id != NONE);
         self.looks.set_tapped(tapped);
@@ -67,7 +67,7 @@ impl SocketPipes {
             Some(slot) => *slot = Some(pipe),
             None => {
                 if slots.is_empty() {
-                    // Most sockets have one.
+                    // Most sockets have one pipe.
                     slots.reserve_exact(1);
                 }
                 slots.push(Some(pipe));
@@ -76,7 +76,7 @@ impl SocketPipes {
         id
     }
 
-    /// Takes a pipe out.
+    /// Removes a pipe.
     pub(crate) fn remove(&mut self, id: PipeId) -> Option<Pipe> {
         let pipe = self.slots.all_mut().get_mut(id.0 as usize)?.take()?;
         if pipe.inproc_end().is_some() {
@@ -96,50 +96,52 @@ impl SocketPipes {
         Some(pipe)
     }
 
-    /// The peer of this pipe is gone.
+    /// Ends this pipe, because its peer is gone.
     pub(crate) fn end(&mut self, id: PipeId) {
         self.0.end(id);
     }
 
-    /// The names of all pipes, apart from the pipes.
+    /// Returns the ids of all pipes, separate from the pipes.
     pub(crate) fn all(&self) -> Vec<PipeId> {
         let slots = self.slots.all().iter().enumerate();
         slots.filter(|(_, slot)| slot.is_some()).map(|(index, _)| PipeId(index as u32)).collect()
     }
 
-    /// Everything that has gone through the pipes, these and former ones.
+    /// Returns the total traffic of the current and the removed pipes.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut all = self.past.as_ref().map_or_else(Traffic::default, |past| past.traffic);
         self.slots.all().iter().flatten().for_each(|pipe| all.add(pipe.traffic()));
         all
     }
 
-    /// Messages dropped for want of room, and messages lost with their connections.
+    /// Returns the number of messages dropped because there was no room, and the number of messages
+    /// lost with their connections.
     pub(crate) fn losses(&self) -> (u64, u64) {
         let now: u64 = self.slots.all().iter().flatten().map(|pipe| pipe.outgoing.dropped()).sum();
         self.past.as_ref().map_or((now, 0), |past| (now + past.dropped, past.lost))
     }
 
-    /// A number that changes with each message that comes, where there are few pipes.
+    /// Returns a number that changes with each message that comes. Counts only the first few pipes.
     pub(crate) fn arrived(&self) -> u64 {
         let few = self.slots.all().iter().take(FEW);
         few.flatten().map(|pipe| pipe.incoming.arrived()).fold(0, u64::wrapping_add)
     }
 
-    /// How many pipes there are, and how many messages wait in them: outgoing and incoming.
+    /// Returns the number of pipes, and the numbers of outgoing and incoming messages that wait in
+    /// them.
     pub(crate) fn depths(&mut self) -> (u64, u64, u64) {
         self.slots.all_mut().iter_mut().flatten().fold((0, 0, 0), |(pipes, out, incoming), pipe| {
             (pipes + 1, out + pipe.outgoing.queued(), incoming + pipe.incoming.queued())
         })
     }
 
-    /// ZMQ_SNDHWM or ZMQ_RCVHWM has changed: it takes effect on the pipes that exist.
+    /// Applies a changed ZMQ_SNDHWM or ZMQ_RCVHWM to the existing pipes.
     pub(crate) fn apply_limits(&mut self) {
         let (send, receive) = (self.options.send_hwm, self.options.receive_hwm);
         self.slots.all_mut().iter_mut().flatten().for_each(|pipe| pipe.set_limits(send, receive));
     }
 
-    /// Flushes what the flush rule has left.
+    /// Flushes the bytes that the flush rule has left queued.
     pub(crate) fn flush(&mut self) {
         if self.lean {
             self.rest();
@@ -153,12 +155,12 @@ impl SocketPipes {
         self.for_each_left(|pipe| pipe.outgoing.flush(&pipe.link));
     }
 
-    /// Flushes what was left because of a cork, unless it is part of a stream.
+    /// Flushes the bytes that were left because of a cork, unless they are part of a stream.
     pub(crate) fn end_batch(&mut self) {
         self.for_each_left(|pipe| pipe.outgoing.end_batch(&pipe.link));
     }
 
-    /// The pipes for which `flush` answers true stay left.
+    /// Calls `flush` for the unflushed pipes. Pipes for which it returns true stay in the list.
     fn for_each_left(&mut self, flush: impl Fn(&mut Pipe) -> bool) {
         let mut left = {
             let mut left = lock(&self.left.unflushed);
@@ -168,11 +170,11 @@ impl SocketPipes {
             std::mem::take(&mut *left)
         };
         left.retain(|&id| self.get(id).is_some_and(&flush));
-        // Back comes the memory, too.
+        // Put the vector back to keep its memory.
         *lock(&self.left.unflushed) = left;
     }
 
-    /// Gives up the memory of queues that the sweep has written. As long as it is at work, they
+    /// Releases the memory of queues that the sweep has written. While the sweep is at work, they
     /// wait.
     fn rest(&mut self) {
         let swept = {
@@ -189,13 +191,13 @@ impl SocketPipes {
         }
     }
 
-    /// Holds back what the calling thread sends from now on, until the cork is dropped; a flush
-    /// must follow.
+    /// Holds back the messages that the calling thread sends from now on, until the cork is
+    /// dropped. A flush must follow.
     pub(crate) fn cork(&self) -> Cork {
         Cork::new(&self.left)
     }
 
-    /// Streams of pipes that are full; inproc peers of full pipes are asked to wake the owner.
+    /// Returns the streams of full pipes. Asks inproc peers of full pipes to wake the owner.
     pub(crate) fn full_streams(&mut self) -> Vec<Arc<Stream>> {
         self.slots
             .all_mut()
@@ -206,8 +208,7 @@ impl SocketPipes {
             .collect()
     }
 
-    /// Has the inproc peers of full pipes tell when there is room. Whether there are any: pipes
-    /// that are full just now.
+    /// Asks the inproc peers of full pipes to report room. Returns true if there are such pipes.
     pub(crate) fn ask_inproc_for_room(&mut self) -> bool {
         let mut asked = false;
         for pipe in self.slots.all_mut().iter_mut().flatten() {
@@ -219,42 +220,42 @@ impl SocketPipes {
         asked
     }
 
-    /// Whether a pipe is inproc.
+    /// True if at least one pipe is inproc.
     pub(crate) fn has_inproc(&self) -> bool {
         self.inproc > 0
     }
 
-    /// Whether some inproc peer may wake this socket by a look alone, for which a sleep must be
-    /// announced with the heavy barrier. Not so if all of them are publishers with other receivers
-    /// too, which ring.
+    /// True if an inproc peer may wake this socket by a look alone. A sleep must then be announced
+    /// with the heavy barrier. False if all inproc peers are publishers with other receivers,
+    /// because these ring.
     pub(crate) fn is_watched(&self) -> bool {
         let rung = |pipe: &Pipe| pipe.inproc_end().is_none_or(InprocEnd::is_rung);
         self.inproc > 0 && (self.slots.all().len() > FEW || !self.slots.all().iter().flatten().all(rung))
     }
 
-    /// Whether a message was refused only because it was one too many in a burst. Tells it once.
+    /// Returns true, once, if a message was refused only because it was one too many in a burst.
     pub(crate) fn take_burst_refused(&mut self) -> bool {
         self.slots.all_mut().iter_mut().flatten().any(|pipe| pipe.outgoing.mark.take_burst_refused())
     }
 
-    /// Whether the pattern wants to end this pipe.
+    /// True if the pattern wants to end this pipe.
     pub(crate) fn is_closing(&self, id: PipeId) -> bool {
         self.closing.contains(&id)
     }
 
-    /// Whether the pattern wants to end some pipes, or parts are looked at.
+    /// True if the pattern wants to end some pipes, or if parts are checked.
     #[inline]
     pub(crate) fn has_closing(&self) -> bool {
         !self.closing.is_empty()
     }
 
-    /// The pipe that [`Pipes::get`] was called for last, once: the peer of a message that a tap
-    /// looks at. `None` if it was called for none since, or nothing is looked at.
+    /// Returns, once, the pipe of the last call of [`Pipes::get`]: the peer of a message that a tap
+    /// checks. `None` without a call since, or if accesses are not recorded.
     pub(crate) fn take_asked(&mut self) -> Option<PipeId> {
         self.slots.take_last()
     }
 
-    /// The pipes that the pattern wants to end.
+    /// Takes the list of pipes that the pattern wants to end.
     pub(crate) fn take_closing(&mut self) -> Vec<PipeId> {
         let tapped = self.looks.is_tapped();
         let mut closing = std::mem::take(&mut self.closing);

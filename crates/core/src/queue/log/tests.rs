@@ -1,4 +1,4 @@
-//! Unit tests of the log, against a plain model of what each reader must get.
+//! Unit tests of the log, against a simple model of the bytes that each reader must get.
 
 use super::*;
 use tautline_testkit::XorShift;
@@ -26,7 +26,7 @@ fn take(reader: &mut LogReader, max: usize, slices: usize) -> Vec<u8> {
     }
 }
 
-/// Appends, turning to a new chunk where needed; the oldest chunk must be free then.
+/// Appends a message, in a new chunk if needed. The oldest chunk must then be free.
 fn append(log: &mut Log, body: &[u8]) {
     if !log.fits(body.len() + frame::MAX_HEADER) {
         assert!(log.turn());
@@ -136,7 +136,8 @@ fn any_mix_of_readers_gets_the_same_stream() {
     let mut random = XorShift::new(0x1096);
     for _ in 0..if cfg!(miri) { 2 } else { 60 } {
         let mut log = Log::new();
-        // All that was published, and where each reader began and how much it has taken.
+        // All published bytes; the message ends; and each reader with its taken position in the
+        // stream.
         let mut stream: Vec<u8> = Vec::new();
         let mut ends = vec![0];
         let mut readers: Vec<(LogReader, Arc<Progress>, usize)> = Vec::new();

@@ -1,15 +1,15 @@
-//! More in a queue than its tail word can count at once, and limits of what it takes.
+//! Larger amounts than a tail word can count at once, and the limits of a queue.
 
 use super::segment::scarce;
 use super::*;
 
-/// Bytes of a body. All bodies are one allocation that is never touched, so they take no memory.
+/// Length of a body in bytes. All bodies are one allocation that is never touched, so they use no
+/// memory.
 const LONG: usize = 112 << 20;
 
-/// A message whose body is `bytes`, which stay where they are.
+/// Returns a message whose body is `bytes`, without a copy.
 fn constant(bytes: &[u8]) -> Message {
-    // SAFETY: nothing in the chains writes to a body, and every test drops the chain before the
-    // bytes.
+    // SAFETY: the chains never write to a body, and every test drops the chain before the bytes.
     unsafe { Message::from_foreign(bytes.as_ptr().cast_mut(), bytes.len(), None, std::ptr::null_mut()) }
 }
 
@@ -38,7 +38,7 @@ fn more_than_64_gib_by_reference_are_all_counted() {
 
 #[test]
 fn what_is_written_at_once_is_counted_however_much_it_is() {
-    // More than the tail word counts, and with a part at the end.
+    // More messages than the tail word counts, and with a part at the end.
     let messages = if cfg!(miri) { 3000 } else { 3_000_000 };
     let (mut writer, mut drain) = outbound();
     for _ in 0..messages {
@@ -86,7 +86,7 @@ fn messages_without_end_wait_for_a_reader() {
     assert_eq!((reader.queued(), writer.in_flight()), (0, 0));
 }
 
-/// With a limit of `most` bytes in place of the real one.
+/// Returns a queue with a limit of `most` bytes instead of the real limit.
 fn limited(most: u64) -> (FrameWriter, ByteDrain) {
     let (mut writer, drain) = outbound();
     writer.set_most_bytes(most);
@@ -99,7 +99,7 @@ fn what_the_counters_cannot_tell_apart_is_refused() {
     let (mut writer, mut drain) = limited(200_000);
     let mut all = Vec::new();
     let mut parts = 0;
-    // By reference, copied, and encoded already: whatever does not fit leaves nothing behind.
+    // By reference, copied, and already encoded: a part that does not fit leaves no bytes behind.
     while writer.append_message(MORE, &mut Message::from_slice(&big)).is_ok() {
         all.extend(encoded(MORE, &big));
         parts += 1;
@@ -109,7 +109,7 @@ fn what_the_counters_cannot_tell_apart_is_refused() {
     assert_eq!(writer.append_encoded(&encoded(MORE, &big)), Err(NoMemory));
     let mut kept = Message::from_slice(&big);
     assert_eq!(writer.append_message(0, &mut kept), Err(NoMemory));
-    assert!(kept.as_slice() == big, "the caller has it still");
+    assert!(kept.as_slice() == big, "the caller still has the body");
     writer.append(0, b"end").unwrap();
     all.extend(encoded(0, b"end"));
     writer.publish();
@@ -122,7 +122,7 @@ fn what_the_counters_cannot_tell_apart_is_refused() {
     assert!(drained(&mut drain, 3) == encoded(0, &big));
 }
 
-/// There are only that many buffers; whatever the frame takes more of leaves nothing behind.
+/// Only that many buffers are available. A frame that needs more leaves no bytes behind.
 #[test]
 fn a_part_without_memory_leaves_nothing_behind() {
     for before in [0, 1, 200, 3000, 40_000] {
@@ -172,8 +172,8 @@ fn a_parcel_without_memory_stays_with_the_sender() {
     assert_eq!(read(&mut reader), Some((0, body(2000, 2))));
 }
 
-/// A peer's body for which there is no memory: nothing more is taken, and what came before it is
-/// there.
+/// A peer's body for which there is no memory: the queue accepts no further bytes, and the earlier
+/// messages are still readable.
 #[test]
 fn a_body_without_memory_is_not_waited_for() {
     let (mut filler, mut reader) = inbound();
@@ -186,7 +186,7 @@ fn a_body_without_memory_is_not_waited_for() {
     scarce::with(0, || assert!(filler.next_frame(None).unwrap().is_none()));
     assert_eq!(filler.append(b"more").unwrap_err().kind(), std::io::ErrorKind::OutOfMemory);
     assert_eq!(read(&mut reader), Some((0, b"before".to_vec())));
-    // The next connection is another one.
+    // The next connection starts anew.
     filler.truncate_to_published();
     filler.append(&long).unwrap();
     assert!(filler.next_frame(None).unwrap().is_some());

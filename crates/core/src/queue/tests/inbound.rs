@@ -1,9 +1,9 @@
-//! `ByteFiller` and `FrameReader`.
+//! Tests of `ByteFiller` and `FrameReader`.
 
 use super::*;
 use tautline_proto::ProtocolError;
 
-/// Puts bytes in as reads from a kernel would, at most `chunk` at a time.
+/// Puts bytes in like reads from a kernel, at most `chunk` at a time.
 fn fill(filler: &mut ByteFiller, mut bytes: &[u8], chunk: usize) {
     while !bytes.is_empty() {
         let n = filler.fill(64 * 1024, chunk, |room| Ok(copy(bytes, room)), || false).unwrap();
@@ -19,7 +19,8 @@ fn fill_once(filler: &mut ByteFiller, bytes: &[u8]) {
     assert_eq!(n, bytes.len());
 }
 
-/// Scans what has arrived and publishes it at message boundaries; the number of messages.
+/// Scans the arrived bytes and publishes them at message boundaries. Returns the number of
+/// messages.
 fn scan(filler: &mut ByteFiller) -> Result<u32, ProtocolError> {
     let mut messages = 0;
     loop {
@@ -108,30 +109,30 @@ fn short_messages_are_scanned_together() {
         (0, 9),
     ];
     let stream: Vec<u8> = parts.iter().flat_map(|&(flags, len)| encoded(flags, &body(len, len))).collect();
-    // Behind a first segment that is full comes one that holds all of them.
+    // A full first segment is followed by a segment that holds all of them.
     filler.append(&encoded(0, &body(206, 1))).unwrap();
     assert_eq!(scan(&mut filler), Ok(1));
     assert!(read(&mut reader).is_some() && !reader.ready());
     filler.append(&stream[..stream.len() - 1]).unwrap();
     assert_eq!(filler.next_short_messages(0, None, |_, _| true), 0);
-    assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some may be too long");
+    assert_eq!(filler.next_short_messages(u32::MAX, Some(254), |_, _| true), 0, "some parts may be too long");
     assert_eq!(filler.next_short_messages(2, None, |_, _| true), 2);
-    assert_eq!(filler.next_short_messages(u32::MAX, Some(255), |_, _| true), 3, "one of them of two parts");
+    assert_eq!(
+        filler.next_short_messages(u32::MAX, Some(255), |_, _| true),
+        3,
+        "one of the messages has two parts"
+    );
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 0, "a long part");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
-    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "the long one");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "the long message");
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1, "its last part ends a message");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))), "a long message");
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 0, "a command");
     assert!(matches!(filler.next_frame(None), Ok(Some(_))));
-    assert_eq!(
-        filler.next_short_messages(u32::MAX, None, |_, _| true),
-        1,
-        "the one behind it is not there whole"
-    );
+    assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1, "the next message is incomplete");
     filler.publish_scanned(8);
     assert_eq!((filler.backlog(), filler.unscanned()), (8, 14));
-    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "its first part is");
+    assert!(matches!(filler.next_frame(None), Ok(Some(_))), "its first part is complete");
     filler.append(&stream[stream.len() - 1..]).unwrap();
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 1);
     filler.publish_scanned(1);
@@ -168,7 +169,7 @@ fn a_longer_body_gets_its_place_when_part_of_it_has_arrived() {
     let bytes = body(1 << 20, 6);
     let stream = encoded(0, &bytes);
     for (round, chunk) in [3000, 65536, 1 << 20].into_iter().enumerate() {
-        // Lost on the way, before it has its place and after; then whole.
+        // Lost on the way, before the body has its memory and after; then complete.
         for part in [10_000, 200_000] {
             fill(&mut filler, &stream[..part], chunk);
             filler.truncate_to_published();
@@ -258,7 +259,7 @@ fn the_body_of_the_frame_just_scanned() {
 #[test]
 fn publishing_stops_at_the_last_message_boundary() {
     let (mut filler, mut reader) = inbound();
-    // To a segment that has room for all.
+    // Into a segment that has room for all.
     fill(&mut filler, &encoded(0, &body(5000, 0)), 65536);
     assert!(read(&mut reader).is_some());
     let parts = [
@@ -304,12 +305,12 @@ fn a_command_that_no_pattern_wants_is_not_seen_without_a_message_behind_it() {
             assert_eq!(read(&mut reader), Some((COMMAND, b"\x04PING".to_vec())));
             assert!(read(&mut reader) == Some((MORE, body(part, 1))) && reader.ready());
             assert!(read(&mut reader) == Some((0, body(part, 2))));
-            assert!(!reader.ready(), "nothing but commands, and a message that has only begun");
+            assert!(!reader.ready(), "only commands and an incomplete message");
             filler.append(&[encoded(0, b"end"), ping.clone()].concat()).unwrap();
             while filler.next_frame(None).expect("well formed").is_some() {}
             filler.publish_scanned(1);
             filler.forget_commands();
-            assert!(filler.pending() == 0, "what came last is forgotten");
+            assert!(filler.pending() == 0, "the last commands are forgotten");
             let behind: Vec<_> = std::iter::from_fn(|| read(&mut reader)).collect();
             assert!(behind[2..] == [(MORE, body(begun, 3)), (0, b"end".to_vec())], "behind the two commands");
             assert!(reader.rest(&mut filler));
@@ -395,7 +396,7 @@ fn either_end_may_go_first() {
 }
 
 #[test]
-#[should_panic(expected = "bytes elsewhere than in the room for them")]
+#[should_panic(expected = "bytes were written outside of the lent room")]
 fn bytes_that_are_not_in_the_room_are_refused() {
     let (mut filler, _reader) = inbound();
     let _ = filler.fill(1000, 1000, |_| Ok([vec![0; 10].leak(), &mut []]), || false);
@@ -500,7 +501,7 @@ fn a_queue_that_is_read_gives_up_its_memory() {
         assert!(read(&mut reader) == Some((MORE, body(len, n))));
         assert!(!reader.rest(&mut filler));
         assert!(read(&mut reader) == Some((0, body(len, n + 1))));
-        // A frame that is not whole, and is then lost with its connection.
+        // An incomplete frame, which is then lost with its connection.
         filler.append(&[0, 9, 1]).unwrap();
         assert!(!reader.rest(&mut filler));
         filler.truncate_to_published();
@@ -541,7 +542,7 @@ fn short_messages_are_scanned_up_to_the_first_that_is_not_wanted() {
     assert!(reader.skip_delimiter());
     assert!(!reader.skip_delimiter(), "a part with a body");
     assert!(read(&mut reader) == Some((0, body(3, 3))));
-    assert!(!reader.skip_delimiter(), "nothing is there");
+    assert!(!reader.skip_delimiter(), "the queue is empty");
     assert_eq!(filler.next_short_messages(u32::MAX, None, |_, _| true), 2, "the whole of the refused one");
     filler.publish_scanned(2);
     assert!(reader.skip_delimiter());

@@ -1,4 +1,4 @@
-//! `FrameWriter` and `FrameReader`.
+//! Tests of `FrameWriter` and `FrameReader`.
 
 use super::*;
 
@@ -105,7 +105,7 @@ fn peek_sees_the_body_in_two_slices_and_consumes_nothing() {
     }
 }
 
-/// How many messages of one byte fit before the limit holds.
+/// Returns the number of one-byte messages that fit before the limit applies.
 fn send_until_full(writer: &mut FrameWriter) -> u32 {
     let mut sent = 0;
     while writer.has_room() && sent < 5000 {
@@ -126,7 +126,7 @@ fn the_limit_is_exact() {
         for _ in 0..limit {
             assert!(reader.skip().is_some());
         }
-        assert!(!reader.ready(), "found empty: credit is given");
+        assert!(!reader.ready(), "an empty queue gives credit");
         assert_eq!(send_until_full(&mut writer), limit);
         assert!(reader.skip().is_some());
         reader.credit();
@@ -227,14 +227,14 @@ fn nothing_of_a_rolled_back_message_is_read() {
 #[test]
 fn bodies_by_reference_count_as_they_would_on_the_wire() {
     let freed = AtomicUsize::new(0);
-    // Both ends refer to them until they are read.
+    // Both ends refer to the bodies until they are read.
     let bodies = [INPROC_BY_REFERENCE, 100, 20_000, 255, 256, 9000, 5000].map(|len| body(len, 1));
     let (unsent, sent) = bodies.split_last().unwrap();
     let (mut writer, mut reader) = inproc();
     let mut all = 0;
     for (round, bytes) in sent.iter().enumerate() {
         writer.append(MORE, b"beside").unwrap();
-        // However short, where it must not be copied.
+        // Even a short body, if it must not be copied.
         writer.append_kept(0, &mut foreign(bytes, &freed)).unwrap();
         writer.publish();
         all += (encoded(MORE, b"beside").len() + encoded(0, bytes).len()) as u64;
@@ -264,7 +264,7 @@ fn credit_for_bodies_by_reference_comes_by_their_bytes() {
     assert_eq!(writer.ahead(), 100 * each);
     for read in 1..=40 {
         assert!(reader.skip().is_some());
-        // Every fourth one makes 64 KiB full.
+        // Every fourth message completes 64 KiB.
         assert_eq!(writer.ahead(), (100 - read / 4 * 4) * each);
     }
 }

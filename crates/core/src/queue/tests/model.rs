@@ -1,4 +1,4 @@
-//! Random traffic between two threads, against what must come out.
+//! Random traffic between two threads, checked against the expected output.
 
 use super::*;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::thread;
 
 const MESSAGES: u64 = if cfg!(miri) { 25 } else { 30_000 };
 
-/// xorshift64*.
+/// The xorshift64* generator.
 struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
         (self.next() >> 16) % n
     }
 
-    /// Mostly short, now and then around a boundary, seldom large.
+    /// Returns a length: mostly short, sometimes around a boundary, rarely large.
     fn length(&mut self) -> usize {
         match self.below(100) {
             0..60 => self.below(80) as usize,
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// The frames of message `n` of a seed: the same for both threads.
+/// Returns the frames of message `n` of a seed, identical for both threads.
 fn message(seed: u64, n: u64) -> Vec<(u8, Vec<u8>)> {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9) ^ (n + 1).wrapping_mul(0xBF58_476D_1CE4_E5B9));
     if random.below(20) == 0 {
@@ -47,7 +47,7 @@ fn message(seed: u64, n: u64) -> Vec<(u8, Vec<u8>)> {
         .collect()
 }
 
-/// Sends all messages, now and then one that is rolled back.
+/// Sends all messages, and sometimes one that is rolled back.
 fn write_all(writer: &mut FrameWriter, seed: u64, progress: mpsc::Sender<()>) {
     let mut random = Random(seed);
     for n in 0..MESSAGES {
@@ -76,7 +76,7 @@ fn write_all(writer: &mut FrameWriter, seed: u64, progress: mpsc::Sender<()>) {
     }
 }
 
-/// Reads all messages in every way there is.
+/// Reads all messages by every available method.
 fn read_all(reader: &mut FrameReader, seed: u64) {
     let mut random = Random(seed ^ 0x55);
     for n in 0..MESSAGES {
@@ -148,7 +148,7 @@ fn wire_traffic_with_lost_connections() {
     }
 }
 
-/// Writes some of what is pending.
+/// Writes some of the pending bytes.
 fn transmit(drain: &mut ByteDrain, wire: &mut VecDeque<u8>, random: &mut Random) {
     let mut written = 0;
     let mut slices = [IoSlice::new(&[]); 4];
@@ -165,7 +165,7 @@ fn transmit(drain: &mut ByteDrain, wire: &mut VecDeque<u8>, random: &mut Random)
     }
 }
 
-/// Reads some of what is on the wire, and publishes the whole messages.
+/// Reads some of the bytes on the wire, and publishes the whole messages.
 fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random) {
     let n = wire.len().min(random.below(100_000) as usize);
     if random.below(8) == 0 {
@@ -192,7 +192,7 @@ fn arrive(filler: &mut ByteFiller, wire: &mut VecDeque<u8>, random: &mut Random)
     }
 }
 
-/// Everything under way is delivered, then the connection breaks within a message, on both sides.
+/// Delivers all bytes under way, and then breaks the connection within a message, on both sides.
 fn reconnect(drain: &mut ByteDrain, filler: &mut ByteFiller, wire: &mut VecDeque<u8>) {
     filler.append(&wire.drain(..).collect::<Vec<u8>>()).unwrap();
     while let Some(scanned) = filler.next_frame(None).expect("well formed") {

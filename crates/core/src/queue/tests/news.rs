@@ -1,4 +1,4 @@
-//! `Slot` and `Inbox`.
+//! Tests of `Slot` and `Inbox`.
 
 use super::*;
 use std::sync::{Arc, Condvar, Mutex};
@@ -18,7 +18,7 @@ fn a_slot_keeps_the_newest() {
     assert!(!slot.is_full() && slot.take().is_none());
 }
 
-/// An eventfd's behaviour: a wake-up is kept until it is waited for.
+/// Behaves like an eventfd: a wake-up is kept until a thread waits for it.
 #[derive(Default)]
 struct Bell(Mutex<u32>, Condvar);
 
@@ -101,6 +101,6 @@ fn nothing_is_lost_between_threads() {
     for pusher in pushers {
         pusher.join().expect("no panic");
     }
-    // A pusher whose news were taken before it said so leaves the note that there are some.
+    // If the news of a pusher were taken before it set the flag, the flag stays set.
     assert_eq!(inbox.drain().into_iter().count(), 0);
 }

@@ -1,4 +1,4 @@
-//! `FrameWriter` and `ByteDrain`.
+//! Tests of `FrameWriter` and `ByteDrain`.
 
 use super::*;
 
@@ -98,7 +98,7 @@ fn a_rollback_after_a_body_by_reference() {
     assert!(drained(&mut drain, 2) == all);
 }
 
-/// Message boundaries and bytes of a queue with all kinds of frames.
+/// Fills a queue with all kinds of frames. Returns its message boundaries and bytes.
 fn mixed(writer: &mut FrameWriter, freed: &AtomicUsize, big: &[u8]) -> (Vec<u64>, Vec<u8>) {
     let (mut boundaries, mut all) = (vec![0], Vec::new());
     let mut end = |writer: &mut FrameWriter, all: &Vec<u8>| {
@@ -187,7 +187,7 @@ fn the_limit_counts_whole_messages_and_no_commands() {
             writer.publish();
         }
         assert!(!writer.has_room());
-        // One message and one command are not drained at once: frames are looked at.
+        // One message and one command are not drained at once, so the drain looks at the frames.
         drain.pending();
         drain.advance(12 + 6);
         assert!(writer.has_room());
@@ -198,8 +198,8 @@ fn the_limit_counts_whole_messages_and_no_commands() {
     }
 }
 
-/// Whatever part of the next step the peer has taken, the queue takes as many in all; also if some
-/// went beside it.
+/// The total number of messages that a queue takes does not depend on the part of the next step
+/// that the peer has taken, even if some messages bypassed the queue.
 #[test]
 fn credit_in_steps_makes_equally_stuck_queues_equally_full() {
     for (taken, beside) in [(0, 0), (1, 0), (24, 0), (25, 0), (74, 0), (3, 74), (100, 1), (0, 49), (500, 0)] {
@@ -325,14 +325,14 @@ fn a_queue_that_is_drained_gives_up_its_memory() {
         writer.append_message(0, &mut Message::from_vec(body(len, n))).unwrap();
         writer.publish();
         let all = [encoded(MORE, &body(len, n)), encoded(0, &body(len, n))].concat();
-        // Written in part, and all again.
+        // Written in part, and then all again.
         assert_eq!(drain.pending(), all.len() as u64);
         drain.advance(all.len() as u64 - 1);
         assert!(!writer.rest(&mut drain));
         drain.rewind();
         assert!(!writer.rest(&mut drain));
         assert!(drained(&mut drain, 3) == all);
-        // A message that is taken back.
+        // A message that is rolled back.
         writer.append(0, &body(len, n)).unwrap();
         assert!(!writer.rest(&mut drain));
         writer.rollback();
@@ -377,7 +377,7 @@ fn segments_of_a_lean_queue_stay_small_while_it_is_drained() {
             writer.append(0, &body(60, n)).unwrap();
             writer.publish();
         }
-        assert!(writer.segment_size() > 10_000, "the other end is far behind");
+        assert!(writer.segment_size() > 10_000, "the drain is far behind");
         assert!(
             drained(&mut drain, 3) == (0..2000).flat_map(|n| encoded(0, &body(60, n))).collect::<Vec<u8>>()
         );

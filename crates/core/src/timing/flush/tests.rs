@@ -1,4 +1,4 @@
-//! The flush rule, with a clock of its own.
+//! Tests of the flush rule with a simulated clock.
 
 use super::super::HABIT;
 use super::super::bursts::SURE_ENOUGH;
@@ -8,13 +8,13 @@ fn us(n: u64) -> u64 {
     tautline_io::clock::nanos_to_ticks(n * 1000)
 }
 
-/// A rule for a thread that has written nothing yet.
+/// Returns a rule for a thread that has not written yet.
 fn rule() -> FlushRule {
     spent::forget();
     FlushRule::default()
 }
 
-/// The owner writes at `now`, which takes 10 µs. When it is done.
+/// Writes at `now`, which takes 10 µs. Returns the end of the write.
 fn write(rule: &mut FlushRule, now: u64) -> u64 {
     rule.flushed(now, now + us(10), true);
     now + us(10)
@@ -27,7 +27,8 @@ fn the_first_message_of_a_lull_is_written_at_once() {
     assert_eq!(rule.decide(us(1000), 66, 64, false), Decision::Flush);
 }
 
-/// The first messages are often sent before there is a connection, and a write ends at once.
+/// Programs often send the first messages before a connection exists, and such a write ends at
+/// once.
 #[test]
 fn what_a_write_costs_is_learned_however_little_the_first_one_took() {
     for first in 1..50 {
@@ -47,7 +48,8 @@ fn what_a_write_costs_is_learned_however_little_the_first_one_took() {
     }
 }
 
-/// A ping-pong through shared memory is quicker than the least time between two writes to a kernel.
+/// A ping-pong through shared memory is faster than the minimum time between two writes to a
+/// kernel.
 #[test]
 fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
     let written = |cost: u64| {
@@ -70,7 +72,7 @@ fn replies_may_follow_each_other_as_fast_as_they_can_be_written() {
 
 #[test]
 fn a_full_write_is_all_that_goes_into_one_segment() {
-    // With the header of each frame; 65,483 bytes are a segment over loopback.
+    // With the header of each frame. Over loopback a segment has 65,483 bytes.
     for (len, messages) in
         [(64, 989), (255, 254), (256, 246), (1024, 63), (8192, 7), (16_384, 3), (40_000, 1), (65_536, 1)]
     {
@@ -97,14 +99,14 @@ fn the_next_look_of_a_stream_is_where_its_write_is_full() {
     assert_eq!(pending, 63 * framed(1024));
 }
 
-/// Sends a burst at `start`, a message every 100 ns but for the time that a write takes; the
-/// numbers of the messages after which it was written.
+/// Sends a burst at `start`: a message every 100 ns, plus the time of the writes. Returns the
+/// numbers of the messages after which a write happened.
 fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
     let (mut written, mut now) = (Vec::new(), start);
     for number in 1..=messages {
         now += tautline_io::clock::nanos_to_ticks(100);
-        // What is left of the burst before, others have written: they give a hint with which the
-        // first message is looked at.
+        // Another thread has written the end of the burst before. Its hint makes the rule look at
+        // the first message.
         if (rule.count() || number == 1) && rule.decide(now, 66, 64, false) == Decision::Flush {
             now = write(rule, now);
             written.push(number);
@@ -117,8 +119,8 @@ fn burst(rule: &mut FlushRule, start: u64, messages: u64) -> Vec<u64> {
 fn the_end_of_a_burst_as_long_as_the_last_ones_is_written_at_once() {
     let mut rule = rule();
     assert_eq!(burst(&mut rule, us(1000), 3), [1]);
-    assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first one is known now");
-    assert_eq!(burst(&mut rule, us(3000), 4), [1, 3], "a longer one: the rest waits");
+    assert_eq!(burst(&mut rule, us(2000), 3), [1, 3], "the length of the first burst is known now");
+    assert_eq!(burst(&mut rule, us(3000), 4), [1, 3], "in a longer burst, the other messages wait");
     assert_eq!(burst(&mut rule, us(4000), 3), [1, 3]);
 }
 
@@ -129,7 +131,7 @@ fn the_end_of_a_long_burst_is_foreseen_without_looking_at_every_message() {
         let written = burst(&mut rule, us(1000 * (1 + round as u64)), length);
         assert_eq!(written.last() == Some(&length), round >= 3, "round {round}: {written:?}");
     }
-    assert!(rule.next == 1, "and the next one begins with a look");
+    assert!(rule.next == 1, "the next burst begins with a look");
 }
 
 #[test]
@@ -158,9 +160,9 @@ fn what_no_burst_before_foretells_is_written_by_the_owner_or_the_driver() {
     assert_eq!(
         burst(31_000, 6),
         [flush, foreseen, foreseen, flush, unforeseen, told],
-        "longer than foreseen"
+        "longer than predicted"
     );
-    assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "no more to be relied upon");
+    assert_eq!(burst(32_000, 4), [flush, unforeseen, told, flush], "the prediction is no longer reliable");
 }
 
 #[test]
@@ -170,7 +172,7 @@ fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver
         let _ = burst(&mut rule, us(1000 * round), 10);
     }
     assert_eq!(rule.bursts.lengths, [10; 4]);
-    // Six messages, another thread for 50 us, the other four.
+    // Six messages, then another thread runs for 50 us, then the other four.
     let mut now = us(20_000);
     let decisions: Vec<_> = (0..10u64)
         .map(|n| {
@@ -184,14 +186,14 @@ fn an_interruption_is_neither_the_end_of_a_burst_nor_a_reason_to_wake_the_driver
         })
         .collect();
     let written: Vec<_> = (1..=10).filter(|&n| decisions[n - 1] == Decision::Flush).collect();
-    assert_eq!(written, [7, 10], "when the sender is back, and at the end");
+    assert_eq!(written, [7, 10], "when the sender continues, and at the end");
     assert!(!decisions.contains(&Decision::Later(Rest::Unforeseen)));
     assert_eq!(rule.bursts.lengths, [10; 4]);
     assert_eq!(burst(&mut rule, us(21_000), 10).last(), Some(&10));
     assert_eq!(
         burst(&mut rule, us(21_050), 10).last(),
         Some(&10),
-        "after a whole burst a short pause is one"
+        "after a whole burst, a short pause counts"
     );
 }
 
@@ -213,8 +215,9 @@ fn interruptions_that_come_often_are_no_longer_taken_for_such() {
     assert_eq!(burst(&mut rule, us(22_000), 4).last(), Some(&4));
 }
 
-/// Sends bursts of `messages`, one every `work` ns, until it is foreseen how long they are; a write
-/// takes 10 us. Then one at `start` and which messages of it were written.
+/// Sends bursts of `messages`, one message every `work` ns, until the rule predicts their length. A
+/// write takes 10 us. Then sends one burst at `start` and returns the numbers of the written
+/// messages.
 fn held(work: u64, messages: u64, pause: u64, reply: bool) -> Vec<u64> {
     let ticks = tautline_io::clock::nanos_to_ticks;
     let mut rule = rule();
@@ -239,7 +242,7 @@ fn a_burst_that_is_foreseen_and_short_is_written_at_once_when_it_is_whole() {
     assert_eq!(held(100, 10, 1000, false), [10]);
     assert_eq!(held(100, 2, 1000, false), [2]);
     assert_eq!(held(100, 10, 1000, true).first(), Some(&1), "a peer waits for it");
-    assert_eq!(held(100, 10, 20_000, false), [1, 10], "after a long time nobody looks");
+    assert_eq!(held(100, 10, 20_000, false), [1, 10], "after a long time no thread watches");
     assert_eq!(held(100, 1, 1000, false), [1]);
     assert_eq!(held(1_500, 10, 1000, false).first(), Some(&1), "too long to be held");
 }
@@ -259,7 +262,7 @@ fn what_is_held_is_written_when_it_takes_longer_than_foreseen() {
     assert_eq!([first, first + us(2), first + us(7)].map(&mut decide), [foreseen; 3]);
     assert_eq!(decide(first + us(9)), Decision::Flush);
     rule.flushed(first + us(9), first + us(10), true);
-    assert!(!rule.bursts.holds(us(1000), rule.cost), "and the next burst is not held");
+    assert!(!rule.bursts.holds(us(1000), rule.cost), "the next burst is not held");
 }
 
 #[test]
@@ -296,14 +299,14 @@ fn a_batch_is_written_as_it_ends_unless_batches_make_a_stream() {
     assert_eq!(
         [us(1300), us(1350), us(1400), us(1450)].map(&mut batch),
         [flush; 4],
-        "also when they are a little closer"
+        "even if the messages are a little closer"
     );
     let stream = [us(1451), us(1452), us(1453), us(1458), us(1459), us(1460)].map(&mut batch);
     assert_eq!(stream, [unforeseen, told, told, flush, told, told]);
     assert_eq!(
         [us(1500), us(1501)].map(&mut batch),
         [flush, unforeseen],
-        "after a lull somebody must be told anew"
+        "after a lull, a thread must be notified again"
     );
 }
 
@@ -322,7 +325,7 @@ fn the_clock_is_looked_at_less_often_however_much_waits_for_the_kernel() {
     let mut rule = rule();
     rule.count();
     rule.flushed(us(1000), us(1001), false);
-    // A message every 250 ns.
+    // One message every 250 ns.
     let looks = (1..=64_u64).filter(|number| {
         let now = us(1001) + tautline_io::clock::nanos_to_ticks(number * 250);
         let looks = rule.count();
@@ -347,7 +350,7 @@ fn an_interrupted_stream_wakes_no_thread() {
         (0..messages).filter_map(|n| send(us(start) + us(n) / 2)).collect()
     };
     let unforeseen = Decision::Later(Rest::Unforeseen);
-    assert!(stream(1000, 50).contains(&unforeseen), "somebody must look after it");
+    assert!(stream(1000, 50).contains(&unforeseen), "a thread must watch it");
     assert!(stream(1100, 500).contains(&unforeseen), "a burst after a burst of 25 us");
     assert!(!stream(1400, 500).contains(&unforeseen), "50 us after a stream of 250");
     assert!(stream(5000, 500).contains(&unforeseen), "after a lull");

@@ -24,7 +24,7 @@ fn a_thread_whose_waits_end_in_sleep_looks_no_more_until_it_would_have_found_som
     assert!(!vain.expects_to_sleep());
 }
 
-/// What is lost in a million ticks in which each look costs `away`.
+/// Returns the ticks lost in a million ticks if each look costs `away`.
 fn lost(away: u64, starved: bool) -> u64 {
     let losses = losses();
     let (mut now, mut lost) = (0, 0);
@@ -60,7 +60,7 @@ fn what_is_lost_now_and_then_is_no_loss() {
     let losses = losses();
     for round in 1..1000 {
         let now = round * 50 * u64::from(SELDOM);
-        losses.add(now, 45, &TIMES, || panic!("nothing to ask"));
+        losses.add(now, 45, &TIMES, || panic!("the rule must not count the runnable threads"));
         assert!(losses.allow(now));
     }
 }
@@ -69,7 +69,7 @@ fn ticks(nanos: u64) -> u64 {
     clock::nanos_to_ticks(nanos)
 }
 
-/// Waits `waits` times, `gap` nanoseconds apart, with `batch` messages each; the pauses.
+/// Waits `waits` times, `gap` nanoseconds apart, with `batch` messages each. Returns the pauses.
 fn stream(pause: &mut Pause, waits: u64, gap: u64, batch: u64) -> Vec<u64> {
     (0..waits)
         .map(|_| {
@@ -89,7 +89,7 @@ fn pauses_grow_in_a_stream_and_stop_when_they_bring_nothing() {
     assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
     assert_eq!(stream(&mut pause, 3, 100, 10), [first * 2, first * 4, first * 8]);
     assert_eq!(stream(&mut pause, 3, 100, 10), [long; 3]);
-    // One message only: back to none, and it takes twice as long until the next try.
+    // Only one message: pausing stops, and the next attempt needs twice as many waits.
     assert_eq!(stream(&mut pause, 8, 100, 1), [0; 8]);
     assert_eq!(stream(&mut pause, 1, 100, 1), [first]);
     assert_eq!(stream(&mut pause, 16, 100, 1), [0; 16]);
@@ -109,7 +109,7 @@ fn pauses_are_the_longest_where_messages_come_as_fast_as_can_be() {
     assert_eq!(stream(&mut pause, 1, 100, sparse), [ticks(LONG_NS)]);
 }
 
-/// The length of the longest pause, where there are `count` messages more with each look.
+/// Returns the length of the longest pause if each look finds `count` more messages.
 fn longest(count: u64) -> u64 {
     let mut pause = Pause { ticks: ticks(WAKE), last: clock::ticks(), ..Pause::new() };
     let all = Cell::new(0);
