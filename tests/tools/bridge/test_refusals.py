@@ -3,7 +3,7 @@
 import signal
 
 import zmq
-from programs import config
+from programs import Bridge, config
 from work import sock
 
 STORED = """
@@ -103,6 +103,52 @@ answer_within = "5s"
     done = len(jobs[hostile] + jobs[good])
     bridge.reaches("out", done=done)
     assert bridge.numbers["out"]["done"] == done
+
+
+ASKED_FOR = """
+name = "out"
+promise = "worked off"
+socket = "ROUTER"
+bind = "{endpoint}"
+stream = "S"
+subject = "s.jobs"
+consumer = "workers"
+answer_within = "1h"
+"""
+
+
+def test_worker_that_has_gone_holds_no_job(case):
+    """A bridge whose workers have all gone takes no job, and the job of a worker that disconnects goes to another one at
+    once: `answer_within` is longer than this case may take."""
+    server, client = case.nats()
+    client.make("S", ["s.>"])
+    deserted, endpoint = case.endpoint(), case.endpoint()
+    case.bridge(config(server, ASKED_FOR.format(endpoint=deserted)))
+    for number in range(3):
+        # Its only message has left when its context ends.
+        with zmq.Context() as context, context.socket(zmq.DEALER) as ghost:
+            ghost.connect(deserted)
+            ghost.send(b"")
+    sent = {b"job %d" % number for number in range(5)}
+    for job in sent:
+        client.run(client.streams.publish("s.jobs", job))
+    bridge = case.keep(Bridge(case.write(config(server, ASKED_FOR.format(endpoint=endpoint)), "other.toml")))
+
+    dying = sock(case, "REQ", endpoint)
+    dying.send(b"")
+    held = dying.recv()
+    dying.close()
+
+    worker, done = sock(case, "REQ", endpoint), []
+    worker.send(b"")
+    while set(done) != sent:
+        done.append(worker.recv())
+        worker.send(b"done")
+    assert held in done
+    bridge.reaches("out", done=5)
+    assert bridge.numbers["out"]["again"] >= 1
+    info = client.run(client.streams.consumer_info("S", "workers"))
+    assert (info.num_ack_pending, info.num_pending) == (0, 0)
 
 
 def test_rotated_password_counts_without_a_restart(case):
