@@ -1,6 +1,7 @@
 """What one peer can and cannot do to the others, and logins that change."""
 
 import signal
+import time
 
 import zmq
 from programs import Bridge, config
@@ -149,6 +150,56 @@ def test_worker_that_has_gone_holds_no_job(case):
     assert bridge.numbers["out"]["again"] >= 1
     info = client.run(client.streams.consumer_info("S", "workers"))
     assert (info.num_ack_pending, info.num_pending) == (0, 0)
+
+
+def test_subscriber_with_many_topics_shuts_nobody_out(case):
+    """Beyond `max_subscriptions` one subscription brings the whole route. When its cause has gone, it goes, too."""
+    server, client = case.nats()
+    endpoint = case.endpoint()
+    route = f"""
+name = "out"
+promise = "as it comes"
+socket = "PUB"
+bind = "{endpoint}"
+subject = "s.>"
+max_subscriptions = 20
+"""
+    bridge = case.bridge(config(server, route))
+
+    def receives(subscriber, subject, topic):
+        while True:  # Its subscription is on its way.
+            client.run(client.nats.publish(subject, b"1"))
+            while subscriber.poll(20):
+                if subscriber.recv_multipart() == [topic, b"1"]:
+                    return
+
+    early = sock(case, "SUB", endpoint, [b"early."])
+    receives(early, "s.early.a", b"early.a")
+    hostile = sock(case, "SUB", endpoint, [b"t%d." % number for number in range(1000)])
+    bridge.until(lambda: any("`max_subscriptions` (20)" in line for line in bridge.said))
+    receives(hostile, "s.t999.a", b"t999.a")
+    late = sock(case, "SUB", endpoint, [b"late."])
+    receives(late, "s.late.a", b"late.a")
+    subjects = server.bridges_subjects()
+    assert len(subjects) == 21 and {"s.>", "s.early.>"} <= set(subjects), subjects
+    # What two subscriptions bring arrives once.
+    while early.poll(0):
+        early.recv_multipart()
+    for number in range(100):
+        client.run(client.nats.publish("s.early.b", b"%d" % number))
+    found = []
+    while len(found) < 100:
+        topic, body = early.recv_multipart()
+        if topic == b"early.b":
+            found.append(int(body))
+    assert found == list(range(100))
+
+    hostile.close()
+    while server.bridges_subjects() != ["s.early.>", "s.late.>"]:
+        time.sleep(0.02)
+    receives(early, "s.early.c", b"early.c")
+    receives(late, "s.late.c", b"late.c")
+    assert bridge.end() == 0
 
 
 def test_rotated_password_counts_without_a_restart(case):
