@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 if ! echo 'int main(void) { return 0; }' | gcc -fsanitize=address -x c - -o "$work/probe" 2>/dev/null; then
-    echo "skipped: gcc has no AddressSanitizer here"
+    echo "skipped all: gcc has no AddressSanitizer here"
     echo "asan: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi

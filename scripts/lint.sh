@@ -36,9 +36,7 @@ fi
 if [[ ${1:-slow} == slow ]]; then
     # A separate folder, so that these checks do not wait for the builds of the suites.
     export CARGO_TARGET_DIR=$target/lint
-    step clippy "$cargo" clippy --workspace --exclude tautline-node --all-targets --all-features -- -D warnings
-    # Without tests: they are in JavaScript, so clippy would report all code as unused.
-    step 'clippy of the Node.js addon' "$cargo" clippy -p tautline-node -- -D warnings
+    step clippy "$cargo" clippy --workspace --all-targets --all-features -- -D warnings
     if [[ $(uname -sm) == 'Linux x86_64' ]]; then
         step 'clippy of the simulation' env RUSTFLAGS='--cfg simulated' CARGO_TARGET_DIR="$target/lint/sim" \
             "$cargo" clippy --profile simulation -p tautline-sim -- -D warnings
