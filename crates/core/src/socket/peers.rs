@@ -11,8 +11,7 @@ impl Socket {
     /// Joins a group, zmq_join(3).
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a name that is too long,
-    /// contains a NUL or was joined before; [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a name that is too long, contains a NUL or was joined before; [`Error::Terminated`].
     pub fn join(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
         self.pattern.told().join(&mut self.pipes, group, true)
@@ -27,18 +26,17 @@ impl Socket {
         self.pattern.told().join(&mut self.pipes, group, false)
     }
 
-    /// Connects a PEER to `endpoint` and tells the routing id of the peer there,
+    /// Connects a PEER to `endpoint` and returns the routing id of the peer there,
     /// zmq_connect_peer(3).
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as
-    /// [`Socket::connect`].
+    /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as [`Socket::connect`].
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<u32, Error> {
         if !self.pipes.options.facts().connects_numbered {
             return Err(Error::NotSupported);
         }
         if self.pipes.options.immediate {
-            // The peer has no pipe, and so no number, before the connection is there.
+            // The peer gets its pipe, and so its number, only when it is connected.
             return Err(Error::Fault);
         }
         let id = self.connect_pipe(endpoint)?.ok_or(Error::Invalid)?;
@@ -48,8 +46,7 @@ impl Socket {
     /// Ends the connection to the peer with this routing id, of a SERVER or PEER.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all other types, [`Error::HostUnreachable`] for an unknown peer,
-    /// [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all other types, [`Error::HostUnreachable`] for an unknown peer, [`Error::Terminated`].
     pub fn disconnect_peer(&mut self, routing_id: u32) -> Result<(), Error> {
         self.check_alive()?;
         if !self.pipes.options.facts().has_numbered_peers {
@@ -63,12 +60,11 @@ impl Socket {
         Ok(())
     }
 
-    /// What can be done now with the peer of this routing id, of a ROUTER: ZMQ_POLLIN and
-    /// ZMQ_POLLOUT.
+    /// Returns the operations (ZMQ_POLLIN and ZMQ_POLLOUT) that are possible now with the peer of
+    /// this routing id, of a ROUTER.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer,
-    /// [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer, [`Error::Terminated`].
     pub fn peer_state(&mut self, routing_id: &[u8]) -> Result<i32, Error> {
         self.check_alive()?;
         let id = self.pattern.addressed(routing_id)?.ok_or(Error::HostUnreachable)?;
