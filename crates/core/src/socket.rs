@@ -125,7 +125,9 @@ impl Socket {
     /// Sends a message part that is copied from `body`, zmq_send(3).
     ///
     /// # Errors
-    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_SNDTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type; [`Error::HostUnreachable`] for ROUTER with ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
+    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_SNDTIMEO; [`Error::NotSupported`] and
+    /// [`Error::State`] by socket type; [`Error::HostUnreachable`] for ROUTER with
+    /// ZMQ_ROUTER_MANDATORY; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn send(&mut self, body: &[u8], flags: Flags) -> Result<(), Error> {
         if self.send_by_route(body, flags) {
@@ -275,7 +277,8 @@ impl Socket {
     /// whole length.
     ///
     /// # Errors
-    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
+    /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and
+    /// [`Error::State`] by socket type; [`Error::Terminated`]; [`Error::Interrupted`].
     #[inline(always)]
     pub fn recv(&mut self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         match self.recv_by_route(|pipe| pipe.recv_last_into(buffer)) {

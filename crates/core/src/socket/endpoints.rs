@@ -83,7 +83,9 @@ impl Socket {
     /// the answer.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::AddressInUse`], [`Error::AddressNotAvailable`], [`Error::NoDevice`], [`Error::Terminated`], [`Error::NoThread`], or a system error.
+    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`],
+    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`], [`Error::NoDevice`],
+    /// [`Error::Terminated`], [`Error::NoThread`], or a system error.
     pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
         let (parsed, question) = self.prepare_bind(endpoint)?;
         let at = question.map(|question| question.ask()).transpose();
@@ -190,7 +192,8 @@ impl Socket {
     /// Connects to `endpoint`, and reconnects when the connection is lost, zmq_connect(3).
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`], [`Error::Terminated`], [`Error::NoThread`].
+    /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`],
+    /// [`Error::Terminated`], [`Error::NoThread`].
     pub fn connect(&mut self, endpoint: &str) -> Result<(), Error> {
         self.connect_pipe(endpoint).map(|_| ())
     }

@@ -103,7 +103,9 @@ impl Socket {
     /// reason.
     ///
     /// # Errors
-    /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and for all types but PAIR, PUB and PUSH; [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`], [`Error::Terminated`].
+    /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and
+    /// for all types but PAIR, PUB and PUSH; [`Error::ProtocolNotSupported`] if it is not inproc,
+    /// [`Error::AddressInUse`], [`Error::Terminated`].
     pub fn monitor(
         &mut self,
         endpoint: Option<&str>,

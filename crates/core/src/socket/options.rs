@@ -31,7 +31,9 @@ impl Socket {
     /// Sets an option from its bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a value of the wrong size or range; [`Error::NoMemory`] if there is no memory for a long value; [`Error::Terminated`].
+    /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a
+    /// value of the wrong size or range; [`Error::NoMemory`] if there is no memory for a long
+    /// value; [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         self.check_settable(code)?;
         match code {
@@ -93,7 +95,8 @@ impl Socket {
     /// Reads an option into `out`. Returns its number of bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is too small; [`Error::Terminated`]; [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
+    /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is
+    /// too small; [`Error::Terminated`]; [`Error::TooManyFiles`] for ZMQ_FD without descriptors.
     pub fn option(&mut self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
         if self.over.is_some() || (self.inbox.pending() && matches!(code, EVENTS | TOPICS_COUNT)) {
             self.check_alive()?;

@@ -11,7 +11,8 @@ impl Socket {
     /// Joins a group, zmq_join(3).
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a name that is too long, contains a NUL or was joined before; [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all but DISH; [`Error::Invalid`] for a name that is too long,
+    /// contains a NUL or was joined before; [`Error::Terminated`].
     pub fn join(&mut self, group: &[u8]) -> Result<(), Error> {
         self.check_alive()?;
         self.pattern.told().join(&mut self.pipes, group, true)
@@ -46,7 +47,8 @@ impl Socket {
     /// Ends the connection to the peer with this routing id, of a SERVER or PEER.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all other types, [`Error::HostUnreachable`] for an unknown peer, [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all other types, [`Error::HostUnreachable`] for an unknown peer,
+    /// [`Error::Terminated`].
     pub fn disconnect_peer(&mut self, routing_id: u32) -> Result<(), Error> {
         self.check_alive()?;
         if !self.pipes.options.facts().has_numbered_peers {
@@ -64,7 +66,8 @@ impl Socket {
     /// this routing id, of a ROUTER.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer, [`Error::Terminated`].
+    /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer,
+    /// [`Error::Terminated`].
     pub fn peer_state(&mut self, routing_id: &[u8]) -> Result<i32, Error> {
         self.check_alive()?;
         let id = self.pattern.addressed(routing_id)?.ok_or(Error::HostUnreachable)?;

@@ -13,7 +13,8 @@ use tautline_policy::Act;
 /// the program itself.
 ///
 /// # Errors
-/// [`Error::NotSupported`] for the types without topics; [`Error::Invalid`] if the socket was bound or connected before, or already has an authorizer.
+/// [`Error::NotSupported`] for the types without topics; [`Error::Invalid`] if the socket was bound
+/// or connected before, or already has an authorizer.
 pub fn authorize_topics(
     socket: &mut Socket,
     authorizer: std::sync::Arc<TopicAuthorizer>,

@@ -1,6 +1,8 @@
 //! A byte trie with whole labels on its edges: finds all stored prefixes of a subject in one walk.
 //!
-//! [`Topics`](super::Topics) has a trie only while its topics have many different lengths. The trie stores numbers (the slots of the topics). Its memory is proportional to the topics, even for long ones, because a chain without a branch is one edge.
+//! [`Topics`](super::Topics) has a trie only while its topics have many different lengths. The trie
+//! stores numbers (the slots of the topics). Its memory is proportional to the topics, even for
+//! long ones, because a chain without a branch is one edge.
 //!
 //! The cost of a walk is its cache misses and mispredicted branches. So a node is one cache line
 //! and has the first bytes of its label in a word, which needs one comparison. It finds a child by
