@@ -1,4 +1,4 @@
-//! What is wrong with an option that was refused, in words for the author of the program.
+//! Explanations of refused options, for the author of the program.
 
 use tautline_proto::SocketType;
 
@@ -11,8 +11,8 @@ pub fn option_name(code: i32) -> Option<&'static str> {
     find(code).map(|row| row.name).or_else(|| name_of(code))
 }
 
-/// Why a socket of this type has refused to set an option to a value as invalid. Names the option
-/// as zmq.h does, and shows numbers; bytes and texts it does not show, since some are secrets.
+/// Explains why a socket of this type has refused an option value as invalid. Gives the option's
+/// name in zmq.h and shows numbers. Does not show bytes and texts, because some are secrets.
 pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String {
     let Some(row) = find(code) else {
         return match name_of(code) {
@@ -45,7 +45,7 @@ pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String 
     }
 }
 
-/// Why an option could not be read into a buffer of this size.
+/// Explains why an option could not be read into a buffer of this size.
 pub fn option_read_fault(code: i32, size: usize) -> String {
     match find(code).map(|row| (row.name, row.form)) {
         Some((name, Form::Int(None, _) | Form::Text(None, _) | Form::Binary(None, _))) => {
