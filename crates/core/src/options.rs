@@ -39,7 +39,7 @@ pub(crate) struct ByPolicy {
     pub(crate) ipc_mode: Option<u32>,
     /// As ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS; the smaller of both applies.
     pub(crate) most_subscriptions: Option<u64>,
-    /// Maximum number of unread bytes that are queued for a peer.
+    /// Maximum number of bytes from a peer that the program has not received yet.
     pub(crate) most_unread: Option<u64>,
     /// ipc: true if the connect was allowed because only our user can be at the other end. Each
     /// stream must lead to a process of our user.

@@ -110,8 +110,8 @@ impl Names {
         self.bound.contains_key(name)
     }
 
-    /// Counts a pending end that was given up. When half of the pending ends are given up, removes
-    /// and returns those without any content, to be dropped without a lock.
+    /// Counts a pending end that was given up. If half of the pending ends are given up, removes
+    /// and returns the ends that would deliver nothing. The caller drops them without a lock.
     fn note_given_up(&mut self) -> Vec<(String, Offer)> {
         self.given_up += 1;
         if self.given_up * 2 < self.pending.len() {
