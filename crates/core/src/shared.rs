@@ -4,10 +4,12 @@
 //! A lock makes one caller at a time the owner of the [`Socket`]. A caller waits for a message, or
 //! for room, in one of two ways:
 //!
+//! - **alone**: it holds the lock and uses the wait rule, as fast as any other socket. When another
+//!   caller knocks (`News::Knock`), the sleeper wakes up and releases the lock.
 //! - **in company**, from then on for a while: the lock is free. The I/O thread reads the
-//! connections. One of the waiting threads, the *sentinel*, sleeps on the socket's wake descriptor,
-//! which every event wakes now (as with ZMQ_FD). The other waiting threads sleep on condition
-//! variables.
+//!   connections. One of the waiting threads, called *sentinel*, sleeps on the socket's wake
+//!   descriptor, which every event wakes now (as with ZMQ_FD). All other waiting threads sleep on
+//!   condition variables.
 //!
 //! A caller that leaves wakes the threads whose operation is possible now. If there is no sentinel,
 //! it also wakes a thread to become the sentinel, so no wake-up is lost. Pollers (zmq_poll(3),
