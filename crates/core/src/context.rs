@@ -39,8 +39,8 @@ use tautline_io::{barrier, clock, fork, thread};
 use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
 
-/// Time limit for closed sockets to disappear after their linger time was cut. They need only a
-/// moment; the limit is long because a machine may be overloaded.
+/// Time limit for closed sockets to disappear after their linger time was cut. Normally a moment is
+/// enough; the limit is long because a machine may be overloaded.
 const CUTTING: Duration = Duration::from_secs(10);
 
 /// Number of recently used option sets that are remembered for sharing between bound or connected
@@ -155,7 +155,8 @@ impl std::fmt::Debug for Context {
 impl Context {
     /// Creates a context. Its threads start with the first socket. The first context of the process
     /// reads `TAUT_SPIN_US`, `TAUT_IPC_MEMORY` and `TAUT_OBSERVE` from the environment, on the
-    /// calling thread. Other threads must not read it, because the program may be changing it.
+    /// calling thread. The program may be changing the environment, so other threads must not read
+    /// it.
     pub fn new() -> Context {
         if without(Rule::Circulation) {
             tautline_mem::blocks::circulate(false);
@@ -233,7 +234,7 @@ impl Context {
     }
 
     /// Puts the sockets of the context under a policy: a ready-made one (`audit`, `loopback`,
-    /// `strict`), or the path of a file. It applies to later binds and connects.
+    /// `strict`), or the path of a file. The policy applies to later binds and connects.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no such policy or it has a fault, which is reported on

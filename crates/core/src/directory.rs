@@ -40,7 +40,7 @@ pub(crate) trait Follower: Send + Sync {
     /// Reports that a resolver has failed, with the reason. `None`: the resolver works again.
     fn away(&self, resolver: &str, why: Option<&str>);
 
-    /// Reports an endpoint from a resolver that a name must not have. It is ignored.
+    /// Reports an endpoint from a resolver that a name must not have. The endpoint is ignored.
     fn refused(&self, resolver: &str, endpoint: &str);
 }
 

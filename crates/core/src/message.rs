@@ -59,7 +59,7 @@ pub fn is_valid_tag(tag: u8) -> bool {
     matches!(tag, INLINE..=CONSTANT)
 }
 
-/// One message part. It needs the alignment of a pointer, like `zmq_msg_t`.
+/// One message part. Its alignment is that of a pointer, like `zmq_msg_t`.
 #[repr(C)]
 pub struct Message {
     tag: u8,
@@ -525,8 +525,8 @@ impl Message {
         self.group = Some(group);
     }
 
-    /// Drops metadata, routing id and group. They belong to the sender's side and do not travel
-    /// with the body.
+    /// Drops metadata, routing id and group. These fields belong to the sender's side and do not
+    /// travel with the body.
     #[inline]
     pub fn clear_properties(&mut self) {
         self.metadata = None;

@@ -1,10 +1,10 @@
 //! The wait rule: a caller's thread waits for its sockets.
 //!
-//! The waiting thread does the work itself. It flushes its queued bytes, takes the read batons of
-//! its sockets and reads. Then the thread checks again for about as long as a wake-up takes
-//! (`timing/idle.rs`). Only after that does it sleep in `poll`, on the connections' own descriptors
-//! and the sockets' wake descriptors. Used by blocking sends and receives (one socket) and by
-//! polling (many).
+//! The waiting thread does the work itself. The thread flushes its queued bytes, takes the read
+//! batons of its sockets and reads. Then the thread checks again for about as long as a wake-up
+//! takes (`timing/idle.rs`). Only after that does it sleep in `poll`, on the connections' own
+//! descriptors and the sockets' wake descriptors. Used by blocking sends and receives (one socket)
+//! and by polling (many).
 
 use crate::ablation::{Rule, without};
 use std::time::{Duration, Instant};
@@ -99,8 +99,8 @@ pub(crate) fn wait(
 /// Checks up to `times` times, without waiting. Returns true if the state has changed. A single
 /// socket that only reads does all its checks in one call, because data that arrives between two
 /// checks is found late by the time between them. Such a check takes half the time, so there are
-/// twice as many. Otherwise two peers on one core might yield to each other after less time than a
-/// write takes. They would do so for long, and be slower than if they slept.
+/// twice as many. With half as many, two peers on one core that yield to each other after less time
+/// than a write takes would do so for long, and would be slower than if they slept.
 fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     if raw.is_empty()
         && let [waiter] = waiters

@@ -1,5 +1,5 @@
 //! Observation by tools outside the process: one file of counters. Its layout and reader are crate
-//! `tautline-observe`. It is off, unless the environment or the program asks for it.
+//! `tautline-observe`. Observation is off, unless the environment or the program asks for it.
 //!
 //! A separate thread reads, at intervals, the counters that the queues keep anyway (`Probe`), and
 //! writes the file. Owners and I/O threads report only rare changes, when they happen: sockets,

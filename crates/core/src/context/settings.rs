@@ -109,7 +109,7 @@ impl Settings {
     pub(super) fn set_bytes(&mut self, option: i32, value: &[u8]) -> Result<(), Error> {
         match (option, <[u8; 4]>::try_from(value)) {
             (_, Ok(number)) => self.set(option, i32::from_ne_bytes(number)),
-            // As in libzmq the value need not end with a NUL. It has at most 16 bytes including the
+            // As in libzmq the value need not end with a NUL. Its maximum is 16 bytes including the
             // NUL.
             (THREAD_NAME_PREFIX, _) if (1..=16).contains(&value.len()) => {
                 let text = value.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -159,7 +159,8 @@ impl Acceptor {
     }
 
     /// Stops accepting at once: the address is free when this returns. The connected peers stay if
-    /// `linger` is `None`. Otherwise they are served for at most that time (see `Wire::linger`).
+    /// `linger` is `None`. With a `linger` time, the peers are served for at most that time (see
+    /// `Wire::linger`).
     pub(crate) fn stop(self: &Arc<Self>, linger: Option<Option<Duration>>) {
         let (listener, registration) = {
             let mut state = lock(&self.state);

@@ -253,8 +253,8 @@ impl DatagramPort {
             match self.socket.receive(incoming) {
                 Ok((len, from)) => any |= self.deliver(writer, &incoming[..len], from),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // A port at some destination was closed. This error does not concern the next
-                // datagram.
+                // A port at some destination was closed. The next datagram is independent of this
+                // error.
                 Err(_) => {}
             }
         }

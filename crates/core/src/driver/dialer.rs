@@ -109,7 +109,7 @@ enum Attempt {
     Waiting,
     /// The system is connecting to at least one address.
     Connecting(Vec<Try>),
-    /// A proxy was reached. It will connect us to the peer.
+    /// A proxy was reached. The proxy will connect us to the peer.
     Asking(Arc<Stream>, Token, Box<Socks>),
 }
 

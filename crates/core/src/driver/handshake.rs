@@ -16,8 +16,8 @@ use tautline_io::reactor::Interest;
 use tautline_proto::zap::Verdict;
 use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, Shown, carried};
 
-/// A handshake in progress. It also stores the wire's notes on the handshake, because an open
-/// stream does not need them any longer.
+/// A handshake in progress. The wire's notes on the handshake are here too, because an open stream
+/// no longer needs them.
 pub(super) struct Handshake {
     session: Session,
     carriage: Option<Box<Carriage>>,

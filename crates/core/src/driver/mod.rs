@@ -205,8 +205,8 @@ impl Driver {
         }
     }
 
-    /// Calls the chore after this time, and again as long as it has work. Other events are handled
-    /// between the calls.
+    /// Calls the chore after this time, and again as long as it has work. The thread handles other
+    /// events between the calls.
     pub(crate) fn come_by(&self, chore: Arc<dyn Visit>, after: Duration) {
         if self.visits.add(chore, after) {
             self.wake.wake();

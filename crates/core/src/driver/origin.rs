@@ -11,7 +11,7 @@ use tautline_proto::Carrier;
 
 /// Origin of a stream.
 pub(super) enum Origin {
-    /// A peer connected to a bound endpoint. It counts there, if the policy has limits.
+    /// A peer connected to a bound endpoint. The stream counts there, if the policy has limits.
     Accepted(Arc<Acceptor>, #[allow(dead_code, reason = "it counts as long as it is there")] Option<Counted>),
     /// We connected to the peer.
     Dialed(Arc<Dialer>),

@@ -5,8 +5,9 @@
 //! discards its unsent bytes. So a stream that lingered is only half-closed. We read and discard
 //! the peer's bytes until the peer's system has confirmed everything, or until the peer has closed
 //! its end. A parting stream no longer references its socket, but the I/O thread waits for it
-//! before exiting. This takes [`LONGEST`] at most, with one exception: if the program lingers for
-//! ever and the peer sends bytes, it takes as long as the peer confirms bytes from time to time.
+//! before exiting. The parting takes [`LONGEST`] at most, with one exception: if the program
+//! lingers for ever and the peer sends bytes, it takes as long as the peer confirms bytes from time
+//! to time.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,7 @@ pub(super) fn forget_meanwhile(stream: &Stream) -> Meanwhile {
     match forget(stream) {
         (true, _) => Meanwhile::Ended,
         _ if !stream.listen() => Meanwhile::More,
-        // Another descriptor reports room in shared memory. This one is always writable.
+        // Another descriptor reports room in shared memory. This descriptor is always writable.
         _ => Meanwhile::Waits(Interest { writable: !stream.room().1, ..Interest::READ }),
     }
 }
@@ -210,7 +211,8 @@ mod tests {
         assert!(state(false).is_vain(999, true, began + LONGEST), "the program has set a limit");
     }
 
-    /// The peer has sent bytes that were not read, and keeps sending. It still receives everything.
+    /// The peer has sent bytes that were not read, and keeps sending. The peer still receives
+    /// everything.
     #[test]
     fn a_talkative_peer_gets_the_last_words() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

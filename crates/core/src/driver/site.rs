@@ -352,7 +352,7 @@ impl Site {
         }));
     }
 
-    /// True if the socket is closed. It receives no messages any longer.
+    /// True if the socket is closed. A closed socket receives no messages.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
     }

@@ -1,8 +1,8 @@
 //! The sweep: writes the queues of connections whose senders have too many connections to do it
 //! themselves (`timing::crowd`).
 //!
-//! A sender marks a connection and adds it to the list of chores, once per round. The first
-//! addition wakes the I/O thread. While the I/O thread writes one queue after the other, the
+//! A sender marks a connection and adds it to the list of chores, once per round. An addition to an
+//! empty list wakes the I/O thread. While the I/O thread writes one queue after the other, the
 //! senders refill them. So the more work there is, the more bytes each write carries. The I/O
 //! thread does its other duties in between, after every few connections.
 //!

@@ -1,6 +1,6 @@
 //! The periodic tick that supervises read sets whose owner keeps the baton while it is away.
 //!
-//! It runs only while an owner keeps a baton. An idle process has no tick.
+//! The tick runs only while an owner keeps a baton. An idle process has no tick.
 
 use std::time::Duration;
 

@@ -236,8 +236,8 @@ impl Wire {
             if let Some(credentials) = session.credentials() {
                 return Ok(Next::Judge(credentials));
             }
-            // We do not read while output is pending. This bounds the output and the memory that a
-            // peer can make us use.
+            // We do not read while output is pending. So a peer cannot make us produce unlimited
+            // output or use unlimited memory.
             if !session.output().is_empty() {
                 return wait(session, Interest::WRITE);
             }

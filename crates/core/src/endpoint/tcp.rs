@@ -43,8 +43,8 @@ pub(crate) enum Host {
     /// socket without ZMQ_IPV6 must not use an IPv6 address: bind fails with ENODEV then, and
     /// connect never succeeds.
     Literal(IpAddr, Option<String>),
-    /// The name of an interface (bind, source) or of a host: the resolver decides. It may be empty
-    /// or nonsense.
+    /// The name of an interface (bind, source) or of a host: the resolver decides. The name may be
+    /// empty or nonsense.
     Name(String),
 }
 

@@ -11,8 +11,8 @@ use crate::error::Error;
 pub(crate) struct WsEndpoint {
     /// Host and port.
     pub(crate) tcp: TcpEndpoint,
-    /// The requested path, with its leading slash. It contains only URL characters, so it cannot
-    /// end a line of HTTP.
+    /// The requested path, with its leading slash. The path contains only URL characters, so it
+    /// cannot end a line of HTTP.
     pub(crate) path: String,
 }
 

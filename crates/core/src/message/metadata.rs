@@ -1,7 +1,7 @@
 //! Properties of the peer that a message came from: `zmq_msg_gets` and ZMQ_SRCFD.
 //!
-//! There is one object per connection. It is made after the handshake, shared by all messages of
-//! the connection, and never changed.
+//! There is one object per connection. The object is made after the handshake, shared by all
+//! messages of the connection, and never changed.
 
 use crate::sync::Arc;
 use std::ffi::CStr;

@@ -1,5 +1,5 @@
-//! DISH (RFC 48): joins groups and receives their messages from all RADIOs fairly. It drops
-//! messages of other groups. They arrive in datagrams, or were sent before a `leave` arrived.
+//! DISH (RFC 48): joins groups and receives their messages from all RADIOs fairly. Messages of
+//! other groups are dropped here: they arrive in datagrams, or were sent before a `leave` arrived.
 //!
 //! Each pipe gets all groups when it is attached, and again after each reconnect.
 

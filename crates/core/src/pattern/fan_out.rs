@@ -47,7 +47,7 @@ pub(crate) struct FanOut {
 }
 
 impl FanOut {
-    /// Adds a pipe. It receives messages from the next one on.
+    /// Adds a pipe. The pipe receives messages from the next one on.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         if !self.contains(pipe) {
             let number = pipe.0 as usize;

@@ -58,14 +58,14 @@ mod testbed;
 /// pattern cannot continue, it returns [`Error::Again`]. The socket then waits and calls again.
 ///
 /// **Ownership.** Pipes belong to `pipes`. A pattern stores their ids, from `attach` to `detach`,
-/// or to its own [`Pipes::close`]. It may call the pipe methods in `pipe.rs`, but not those of
-/// `pipe/upkeep.rs`. Operations on all pipes together belong to
+/// or to its own [`Pipes::close`]. A pattern may call the pipe methods in `pipe.rs`, but not those
+/// of `pipe/upkeep.rs`. Operations on all pipes together belong to
 /// [`SocketPipes`](crate::pipe::SocketPipes), which the socket has. A part belongs to the caller
 /// until `send` returns `Ok`.
 ///
 /// **Routes.** With each part a pattern returns a [`Route`]: the destination or the source of the
 /// following parts. The socket follows a route without a call, so the pattern does not see those
-/// parts. It learns only if they have ended the message that was begun (`Names::begun`,
+/// parts. The pattern learns only if they have ended the message that was begun (`Names::begun`,
 /// `Pipes::receiving`). [`Route::ASK`] is always right. Any other route must have the same effect
 /// as a call of the pattern for each of those parts, until the next call. A pattern need not
 /// withdraw a route: [`Routed`] has the rules that end routes, and a pattern has no access to it.
@@ -115,8 +115,8 @@ pub(crate) trait Pattern: Send {
         self.can_send(pipes)
     }
 
-    /// True if `recv` would not block (ZMQ_POLLIN). It may receive a message and keep it for
-    /// `recv`, but only if the pattern has given no route. The send route stays valid as in `recv`.
+    /// True if `recv` would not block (ZMQ_POLLIN). If it has given no route, the pattern may
+    /// receive a message here and keep it for `recv`. The send route stays valid as in `recv`.
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool;
 
     /// ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE (SUB, and XPUB with ZMQ_XPUB_MANUAL). Other types: EINVAL.
@@ -155,8 +155,8 @@ pub(crate) trait Pattern: Send {
         None
     }
 
-    /// True if `can_recv` has unfinished work and must be called again, whatever it returned. It
-    /// limits the work per call, because another call may be waiting.
+    /// True if `can_recv` has unfinished work and must be called again, whatever it returned.
+    /// `can_recv` limits the work per call, because another call may be waiting.
     fn has_more_to_do(&self) -> bool {
         false
     }
@@ -177,8 +177,8 @@ pub(crate) struct Entry {
     /// command frames, see `Pipe::recv_any`).
     pub(crate) takes_subscriptions: bool,
     /// True if incoming messages are replies, which are received only while one is awaited (REQ).
-    /// They must have the form of a reply. The end of a peer is noticed even while its messages are
-    /// not being read.
+    /// Incoming messages must have the form of a reply. The end of a peer is noticed even while its
+    /// messages are not being read.
     pub(crate) takes_replies: bool,
     /// True if the messages queued for a peer are dropped, not kept, when its connection is lost
     /// (SUB, XSUB and DISH send their subscriptions again).

@@ -3,8 +3,8 @@
 //! A program may never receive, so both are bounded. At most the receive high-water mark of each
 //! peer is taken from its pipe. Subscriptions must take effect even so. If more than
 //! [`MOST_WAITING`] bytes of notifications are queued, the program hears of further changes later,
-//! and only of those that are still valid then. It never hears of subscriptions that were cancelled
-//! before that.
+//! and only of those that are still valid then. A subscription that was cancelled before that is
+//! never reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -6,7 +6,8 @@ use crate::pipe::{Pipe, PipeId, Pipes};
 #[derive(Debug)]
 struct Entry {
     id: PipeId,
-    /// True if the pipe announces new messages. It need not be polled once it was read to the end.
+    /// True if the pipe announces new messages. Such a pipe need not be polled once it was read to
+    /// the end.
     announces: bool,
     /// True if the pipe was not read to the end. Its peer may wait to learn of the end, so the pipe
     /// must be read even if it looks empty.

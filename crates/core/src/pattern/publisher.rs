@@ -3,8 +3,8 @@
 //! that hides them.
 //!
 //! Subscriptions arrive as SUBSCRIBE and CANCEL commands, or as messages that begin with a byte 1
-//! or 0 (from older peers, and from XSUB programs that send them within a multipart message). They
-//! take effect as soon as the owner reads them, in any of its calls.
+//! or 0 (from older peers, and from XSUB programs that send them within a multipart message).
+//! Subscriptions take effect as soon as the owner reads them, in any of its calls.
 
 use super::Pattern;
 use super::fan_out::FanOut;

@@ -71,7 +71,7 @@ impl Radio {
                     if self.obey(id, frame.as_slice()).is_err() {
                         self.part_with(pipes, id, errno::ENOMEM);
                     } else if limit.is_some_and(|limit| self.groups.held(id) > limit) {
-                        // It may try to exhaust our memory.
+                        // The peer may try to exhaust our memory.
                         self.part_with(pipes, id, errno::ENOBUFS);
                     }
                 }

@@ -1,9 +1,9 @@
 //! REP (RFC 28): receives a request from any peer, then sends the reply to that peer, strictly
 //! alternating.
 //!
-//! The envelope of a request is all parts up to and including the first empty one. It is queued for
-//! the way back at once, as the first parts of a message that is unfinished until the reply is
-//! sent. If a peer has left, or has no room, it does not get the reply.
+//! The envelope of a request is all parts up to and including the first empty one. We queue the
+//! envelope for the way back at once, as the first parts of a message that is unfinished until the
+//! reply is sent. If a peer has left, or has no room, it does not get the reply.
 
 use super::Pattern;
 use super::rotation::FairQueue;

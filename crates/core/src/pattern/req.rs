@@ -112,7 +112,7 @@ impl Req {
     }
 }
 
-/// Takes the next part if its body is `expected` and more parts follow. Otherwise leaves it.
+/// Takes the next part if its body is `expected` and more parts follow. Leaves any other part.
 fn take_part(pipe: &mut Pipe, expected: &[u8]) -> Result<bool, NoMemory> {
     if pipe.head().is_none_or(|head| head.flags & frame::MORE == 0 || head.len != expected.len()) {
         return Ok(false);

@@ -1,9 +1,9 @@
 //! Peers by routing id: the common part of ROUTER and STREAM (RFC 28).
 //!
-//! [`RoutingIds`] finds the pipe of a routing id. It uses the table only if the id is not the
-//! expected one (`pipe::names`). It also generates ids for peers that announce none. [`Notices`]
-//! holds the messages that are received before any message from the peers: notifications of
-//! connects and disconnects, and the messages of peers that have lost their ids.
+//! [`RoutingIds`] finds the pipe of a routing id. The table is used only if the id is not the
+//! expected one (`pipe::names`). [`RoutingIds`] also generates ids for peers without one.
+//! [`Notices`] holds the messages that are received before any message from the peers:
+//! notifications of connects and disconnects, and the messages of peers that have lost their ids.
 
 use super::hash::SeededHash;
 use super::rotation::keep_message;

@@ -22,9 +22,8 @@ mod tests;
 /// too much.
 const GROUPED_TOPICS: usize = 16;
 
-/// Number of topics that one step removes from a pipe that has ended. It equals the number of
-/// topics that one step adds for a subscribing peer, so peers that connect and disconnect do not
-/// pile up.
+/// Number of topics that one step removes from a pipe that has ended. One step adds as many topics
+/// for a subscribing peer, so peers that connect and disconnect do not pile up.
 const STEP: usize = 1000;
 
 /// The pipes and groups that have a topic.
@@ -199,8 +198,8 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Takes `pipe` out of its group before its topics change. It may enter another group later
-    /// (`regroup`).
+    /// Takes `pipe` out of its group before its topics change. The pipe may enter another group
+    /// later (`regroup`).
     pub(crate) fn ungroup(&mut self, pipe: PipeId, mut each: impl FnMut(Regrouped)) {
         if !self.changed.contains(&pipe) {
             self.changed.push(pipe);

@@ -47,7 +47,7 @@ struct Length {
     length: usize,
     /// Number of these topics.
     topics: usize,
-    /// Last bytes of these topics, and of former ones: a bit each, modulo 64. They avoid most
+    /// Last bytes of these topics, and of former ones: a bit each, modulo 64. These bits avoid most
     /// lookups that would find no topic.
     last_bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! Prediction of a policy's effect on a call, for `taut policy`. It asks the same questions as the
-//! sockets of a program.
+//! Prediction of a policy's effect on a call, for `taut policy`. The questions are the same as
+//! those of a program's sockets.
 
 use super::{Asked, is_secure, judge};
 use crate::error::Error;

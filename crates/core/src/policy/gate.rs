@@ -33,7 +33,7 @@ struct Counts {
     since: Instant,
 }
 
-/// A connection. It is counted until it is dropped.
+/// A connection. The gate counts it until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     gate: Arc<Gate>,

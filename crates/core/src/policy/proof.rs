@@ -2,7 +2,7 @@
 
 use tautline_proto::Shown;
 
-/// Proof that a peer has shown. It may be checked again later.
+/// Proof that a peer has shown. The policy may check it again later.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
     /// The peer's public key, or its user name.

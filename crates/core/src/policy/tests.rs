@@ -168,8 +168,8 @@ fn options(socket_type: SocketType, security: usize) -> Options {
     options
 }
 
-/// A policy that wraps all binds and connects in `protocol`, with all required files. Otherwise it
-/// is `strict`.
+/// A policy that wraps all binds and connects in `protocol`, with all required files. All other
+/// rules are those of `strict`.
 fn strict_and(folder: &Folder, protocol: &str) -> Policy {
     let z85 = |key| String::from_utf8(tautline_proto::z85::encode_key(&key).to_vec()).unwrap();
     let public = z85(tautline_proto::public_key(&tautline_proto::Secret::new([1; 32])));

@@ -24,7 +24,8 @@ fn is_in_tls(endpoint: &str) -> bool {
     endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
 }
 
-/// True if the streams do not use ZMTP. They have no mechanism then, whatever the options say.
+/// True if the streams do not use ZMTP. Without ZMTP there is no mechanism, whatever the options
+/// say.
 fn is_raw(options: &Options) -> bool {
     options.facts().raw || options.router_raw
 }

@@ -87,8 +87,8 @@ fn tell(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// Unbinds the monitor's endpoint. A connected reader stays connected. The monitor socket no longer
-/// counts as a socket of the program. It is closed when the lingering connections have ended.
+/// Unbinds the monitor's endpoint. A connected reader stays connected. The monitor socket no longer counts as a
+/// socket of the program. The monitor socket is closed when the lingering connections have ended.
 fn release(socket: &mut Socket) {
     let endpoint = socket.last_endpoint.clone();
     // In a context that is terminating the endpoint is gone already.

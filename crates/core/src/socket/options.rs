@@ -1,5 +1,5 @@
-//! zmq_setsockopt(3) and zmq_getsockopt(3): options that only the socket itself can answer. The
-//! others are in `options`.
+//! zmq_setsockopt(3) and zmq_getsockopt(3): options that only the socket itself can answer. All
+//! other options are in `options`.
 
 use super::statistics::NUMBERS;
 use super::{Socket, Wanted};

@@ -1,5 +1,6 @@
 //! The peers of a socket, for the program: our own options ZMQ_TAUTLINE_PEERS and the waits for
-//! peers and subscriptions. They use counters that exist anyway, so they add no cost per message.
+//! peers and subscriptions. These options use counters that exist anyway, so they add no cost per
+//! message.
 
 use super::{Socket, Wanted};
 use crate::error::Error;

@@ -1,5 +1,5 @@
-//! Reports from a socket to the watch, for changes that cannot be seen in the queues. They happen
-//! only if the socket is observed.
+//! Reports from a socket to the watch, for changes that cannot be seen in the queues. A socket that
+//! is not observed reports nothing.
 
 use tautline_observe::Route;
 

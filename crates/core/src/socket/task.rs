@@ -3,9 +3,9 @@
 //! This is the wait rule of `wait`, in steps: check, spin for a moment (one turn each time the task
 //! is polled), then rest. The I/O thread wakes a resting task and reads for it. If the runtime can
 //! watch descriptors, the task instead keeps the read baton and reads itself when a descriptor
-//! becomes readable. This saves a switch between threads. The task keeps the baton like an owner
-//! that is away. If the task does not return within two ticks (no data arrives, its runtime is busy
-//! or stopped, or the wait is no longer polled), the I/O thread reads.
+//! becomes readable. So no switch between threads is necessary. The task keeps the baton like an
+//! owner that is away. If the task does not return within two ticks (no data arrives, its runtime
+//! is busy or stopped, or the wait is no longer polled), the I/O thread reads.
 
 use std::io;
 use std::task::{Poll, Waker};
@@ -179,7 +179,7 @@ impl Socket {
     }
 
     /// Stops the calling thread from writing the messages that it sends by this socket, until the
-    /// cork is dropped. It still writes if there is much data, or if the thread waits for the
+    /// cork is dropped. The thread still writes if there is much data, or if it waits for the
     /// socket. [`Socket::flush`] or [`Socket::end_batch`] must follow. The I/O thread may still
     /// write messages to subscribers.
     pub fn cork(&self) -> Cork {
@@ -193,7 +193,7 @@ impl Socket {
 
     /// The descriptors that a runtime watches for readability for a resting task
     /// ([`Rest::Descriptors`]): the wake descriptor and, if there are I/O threads, the set of all
-    /// connections. They are copies, which stay open as long as the caller keeps them.
+    /// connections. The descriptors are copies, which stay open as long as the caller keeps them.
     ///
     /// # Errors
     /// Fails if there are no descriptors left.

@@ -9,8 +9,8 @@ use tautline_policy::Act;
 /// Asks `authorizer` about each subscription of a peer (PUB, XPUB), or about each message of a peer
 /// (SUB, XSUB). A refused subscription is not set, and a refused message is dropped. Both are
 /// counted, and the first refusal of each connection is an event. The authorizer runs on the thread
-/// that uses the socket, during a call. It is not asked about inproc peers, because they belong to
-/// the program itself.
+/// that uses the socket, during a call. Inproc peers belong to the program itself, so the
+/// authorizer is not asked about them.
 ///
 /// # Errors
 /// [`Error::NotSupported`] for the types without topics; [`Error::Invalid`] if the socket was bound

@@ -45,7 +45,7 @@ pub(crate) struct Bound {
 /// Failure to create a listener.
 pub(crate) struct Failed {
     pub(crate) error: Error,
-    /// The descriptor of the attempt. It is closed already.
+    /// The descriptor of the attempt. The descriptor is closed already.
     pub(crate) fd: Option<RawFd>,
 }
 

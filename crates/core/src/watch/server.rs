@@ -1,5 +1,5 @@
 //! The control socket beside the file of counters, where tools of the same user ask for taps. One
-//! thread serves all tools. It sleeps until a tool connects or an owner has data for one.
+//! thread serves all tools. The thread sleeps until a tool connects or an owner has data for one.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;

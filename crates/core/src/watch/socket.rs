@@ -245,7 +245,7 @@ impl SocketWatch {
         lock(&self.state).socket.reconnects = reconnects;
     }
 
-    /// Notes that a peer has left. It may still have unread messages.
+    /// Notes that a peer has left. There may still be unread messages from it.
     pub(crate) fn ended(&self, id: PipeId) {
         if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
             known.peer.state = PeerState::Gone;
@@ -264,7 +264,7 @@ impl SocketWatch {
         }
     }
 
-    /// Sets the function that describes the program's route. It replaces an earlier one.
+    /// Sets the function that describes the program's route. An earlier function is replaced.
     pub(crate) fn route(&self, teller: Teller) {
         // The former function is program code. Drop it without a lock.
         let former = lock(&self.route).replace((unix_us(), teller));

@@ -112,8 +112,8 @@ impl Tap {
         self.request.bytes.max(self.request.prefix.len() as u64)
     }
 
-    /// Owner: offers a message that went in this direction. It is copied if the request matches and
-    /// there is room.
+    /// Owner: offers a message that went in this direction. If the request matches and there is
+    /// room, the message is copied.
     pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
         let peer = seen.peer.map_or(MANY, |peer| peer.0.into());

@@ -1,12 +1,12 @@
 //! An endpoint whose peer has refused the connection for good: it is given up, but its pipe stays
 //! for a moment.
 //!
-//! In libzmq a refused session ends in two steps. It asks the socket, which agrees in its next
-//! call, of any kind; a later call finds the pipe gone. So the first message after a refusal is
-//! always accepted, however late it comes. Messages that follow at once are accepted too, because a
-//! sending socket checks for commands only from time to time. Consider a program that sends a
-//! greeting to a server with another mechanism, and continues without an answer. If the pipe ended
-//! as soon as the refusal is known, that program would block for ever in the send call.
+//! In libzmq a refused session ends in two steps. The session asks the socket, which agrees in its
+//! next call, of any kind; a later call finds the pipe gone. So the first message after a refusal
+//! is always accepted, however late it comes. Messages that follow at once are accepted too,
+//! because a sending socket checks for commands only from time to time. Consider a program that
+//! sends a greeting to a server with another mechanism, and continues without an answer. If the
+//! pipe ended as soon as the refusal is known, that program would block for ever in the send call.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::sync::{Arc, lock};
 
 /// Time from the socket's first call after the refusal until the pipe ends. A sending libzmq socket
 /// checks for commands once in 3,000,000 ticks of the processor's clock, which is 1.5 ms at 2 GHz.
-/// It finds the end in its second check after the refusal.
+/// The socket finds the end in its second check after the refusal.
 const UNNOTICED: Duration = Duration::from_millis(3);
 
 impl Dialer {

@@ -1,7 +1,6 @@
-//! The addresses of a peer. They are tried as in RFC 8305 ("happy eyeballs"): IPv6 and IPv4 in
-//! turn. Each address gets a head start; then the next one is tried in parallel. We keep the first
-//! stream that connects and close the others. The attempt fails only when all addresses have
-//! failed.
+//! The addresses of a peer. We try them as in RFC 8305 ("happy eyeballs"): IPv6 and IPv4 in turn.
+//! Each address gets a head start; then the next one is tried in parallel. We keep the first stream
+//! that connects and close the others. The attempt fails only when all addresses have failed.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -90,8 +90,8 @@ impl Wire {
             }
             Answer::Given(Ok(Verdict { status, text, .. })) => self.refuse(status, text, ""),
             Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
-            // As in libzmq: the peer will not be admitted. It waits until it gives up or until its
-            // handshake times out.
+            // As in libzmq: the peer will not be admitted. The peer waits until it gives up or
+            // until its handshake times out.
             Answer::Lost | Answer::Pending => return,
         }
         self.shake_hands(turn);

@@ -10,7 +10,8 @@ use std::ops::Bound;
 /// A topic, its slot and the index of its run.
 type Head = (Box<[u8]>, u32, usize);
 
-/// The slots of the topics. They belong to the pipe until they are taken here or removed elsewhere.
+/// The slots of the topics. The slots belong to the pipe until they are taken here or removed
+/// elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// The remaining slots of each sorted run.

@@ -5,8 +5,8 @@
 //! long ones, because a chain without a branch is one edge.
 //!
 //! The cost of a walk is its cache misses and mispredicted branches. So a node is one cache line
-//! and has the first bytes of its label in a word, which needs one comparison. It finds a child by
-//! counting bits instead of a search, and all its children are side by side.
+//! and has the first bytes of its label in a word, which needs one comparison. A child is found by
+//! counting bits, not by a search, and all children are side by side.
 
 use crate::error::{NoMemory, at_hand};
 
