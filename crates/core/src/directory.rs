@@ -275,7 +275,7 @@ impl Directory {
                 self.changed.notify_all();
             }
             Ok(false) => {}
-            Err(fault) => drop(say_later(&format!("{fault}; the names stay as they were"))),
+            Err(fault) => drop(say_later(&format!("{fault}; the former names stay in force"))),
         }
     }
 
@@ -285,7 +285,8 @@ impl Directory {
         while let Some((names, due)) = self.next(resolver) {
             for name in due {
                 let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
-                let answer = panic::catch_unwind(ask).unwrap_or_else(|_| Err("it has panicked".to_owned()));
+                let answer =
+                    panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver has panicked".to_owned()));
                 self.note(resolver, &name, answer);
             }
         }

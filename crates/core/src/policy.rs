@@ -141,7 +141,7 @@ impl Guard {
         GUARD.get_or_init(|| {
             let named = tautline_io::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
             let Some(named) = named else { return Ok(None) };
-            let named = named.into_string().map_err(|_| "TAUT_POLICY is no text".to_owned())?;
+            let named = named.into_string().map_err(|_| "TAUT_POLICY is not valid text".to_owned())?;
             Guard::open(&named).map(Some).inspect_err(|fault| say(fault))
         })
     }
@@ -178,7 +178,7 @@ impl Guard {
         match (&mut lock(&self.inner).policy, &self.place) {
             (Source::File(policy), Place::File(path)) => {
                 if let Err(fault) = policy.refresh(|| read(path)) {
-                    drop(complaint::say_later(&format!("{fault}; the policy stays as it was")));
+                    drop(complaint::say_later(&format!("{fault}; the former policy stays in force")));
                 }
                 Some(policy.get().clone())
             }
@@ -292,15 +292,15 @@ impl Guard {
 
     /// Reports that a limit refuses a peer, once for each limit and endpoint.
     fn tell_limit(&self, limit: &str, endpoint: &str, peer: &str) {
-        let what = format!("the limit `{limit}` keeps peers away from {endpoint}");
+        let what = format!("the limit `{limit}` refuses peers at {endpoint}");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+            drop(complaint::say_later(&format!("{}: {what}; the first was {peer}", self.place)));
         }
     }
 
     /// Reports that another user is at an endpoint that may only be connected to our own user.
     pub(crate) fn tell_of_stranger(&self, endpoint: &str, peer: &str) {
-        let what = format!("{endpoint} is not connected to {peer}, which is another user");
+        let what = format!("{endpoint} is not connected to {peer}, a process of another user");
         if self.is_new(&what) {
             drop(complaint::say_later(&format!("{}: {what}", self.place)));
         }
@@ -308,9 +308,9 @@ impl Guard {
 
     /// Reports that a peer may not use a topic, once for each rule and endpoint.
     fn tell_of_topic(&self, rule: &str, does: &str, endpoint: &str, first: &str) {
-        let what = format!("rule `{rule}` does not let peers at {endpoint} {does} some topics");
+        let what = format!("rule `{rule}` does not allow peers at {endpoint} to {does} some topics");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}, {first} first", self.place)));
+            drop(complaint::say_later(&format!("{}: {what}; the first was {first}", self.place)));
         }
     }
 
@@ -320,7 +320,7 @@ impl Guard {
         let rule = verdict.rule.as_deref().unwrap_or_default();
         let what = format!("rule `{rule}` {does} peers at {endpoint}");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+            drop(complaint::say_later(&format!("{}: {what}; the first was {peer}", self.place)));
         }
     }
 

@@ -45,7 +45,7 @@ def test_a_faulty_file(start, tmp_path):
     assert peer("names", str(names)) is True
     assert peer("connect", "a", "name://orders") is True
     replace(names, "orders")
-    until("the fault is told", lambda: "stay as they were" in peer.said())
+    until("the fault is told", lambda: "stay in force" in peer.said())
     peer.end()
 
 

@@ -382,7 +382,7 @@ impl Dialer {
         if let Some(guard) = self.site.guard() {
             guard.tell_of_stranger(&name, &peer);
         }
-        let why = format!("{peer} is another user");
+        let why = format!("{peer} is a process of another user");
         let event = event::HANDSHAKE_FAILED_NO_DETAIL;
         self.site.tap.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
         self.failed(turn, errno::EACCES, Some(stream));

@@ -161,7 +161,7 @@ impl Finder {
     }
 
     fn try_plan(&self, endpoint: &str) -> Result<Plan, Denied> {
-        let unfit = |error: Error| Denied { error, why: format!("{} stands for it", self.given) };
+        let unfit = |error: Error| Denied { error, why: format!("it is an endpoint of {}", self.given) };
         let parsed = transport::parse(endpoint).map_err(unfit)?;
         let allowed = self.allowed(endpoint, &parsed)?;
         match parsed {
@@ -263,14 +263,14 @@ impl Follower for Finder {
                 plans.push((endpoint.clone(), self.plan(endpoint)));
             }
         }
-        let why = format!("it stands for {} endpoints", wanted.len());
+        let why = format!("the name has {} endpoints", wanted.len());
         self.site.tap.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
         let driver = self.site.driver.clone();
         driver.post(Box::new(move |turn| self.turn_to(turn, version, &wanted, plans)));
     }
 
     fn refused(&self, resolver: &str, endpoint: &str) {
-        let why = format!("{resolver} says that {} stands for it, which it may not", self.given);
+        let why = format!("{resolver} gives it for {}, which is not allowed", self.given);
         let number = Error::Invalid.errno() as u32;
         self.site.tap.emit_because(
             event::HANDSHAKE_FAILED_NO_DETAIL,
@@ -284,11 +284,11 @@ impl Follower for Finder {
         let ends = Ends::connected(self.given.clone());
         match why {
             Some(why) => {
-                let why = format!("{resolver} cannot be asked: {why}");
+                let why = format!("{resolver} has failed: {why}");
                 self.site.tap.emit_because(event::NAME, errno::EHOSTUNREACH as u32, &ends, &why);
             }
             None => {
-                let why = format!("{resolver} can be asked again");
+                let why = format!("{resolver} works again");
                 self.site.tap.emit_because(event::NAME, 0, &ends, &why);
             }
         }

@@ -41,7 +41,7 @@ pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String 
     };
     match number {
         Some(number) => format!("{name} does not take the value {number}"),
-        None => format!("{name} has a value of {size} bytes, not {}", value.len()),
+        None => format!("{name} needs a value of {size} bytes, not {}", value.len()),
     }
 }
 
@@ -51,10 +51,10 @@ pub fn option_read_fault(code: i32, size: usize) -> String {
         Some((name, Form::Int(None, _) | Form::Text(None, _) | Form::Binary(None, _))) => {
             format!("{name} can only be set")
         }
-        Some((name, _)) => format!("{name} does not fit a buffer of {size} bytes"),
+        Some((name, _)) => format!("{name} does not fit into a buffer of {size} bytes"),
         None => match name_of(code) {
             Some(name) if [SUBSCRIBE, UNSUBSCRIBE].contains(&code) => format!("{name} can only be set"),
-            Some(name) => format!("{name} cannot be read so, or not on this socket"),
+            Some(name) => format!("{name} cannot be read in this form, or not on this socket"),
             None => format!("there is no option {code}"),
         },
     }
@@ -76,7 +76,7 @@ mod tests {
             (SocketType::Pull, 6, b"a", "PULL sockets have no ZMQ_SUBSCRIBE"),
             (SocketType::Pull, 40, &int(1), "PULL sockets have no ZMQ_XPUB_VERBOSE"),
             (SocketType::Pull, 23, &int(-5), "ZMQ_SNDHWM does not take the value -5"),
-            (SocketType::Pull, 23, b"abc", "ZMQ_SNDHWM has a value of 4 bytes, not 3"),
+            (SocketType::Pull, 23, b"abc", "ZMQ_SNDHWM needs a value of 4 bytes, not 3"),
             (SocketType::Pull, 15, &int(0), "ZMQ_EVENTS can only be read"),
             (SocketType::Pull, 46, b"", "ZMQ_PLAIN_PASSWORD does not take this value of 0 bytes"),
             (
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn why_an_option_cannot_be_read_is_told() {
         assert_eq!(option_read_fault(9999, 4), "there is no option 9999");
-        assert_eq!(option_read_fault(23, 3), "ZMQ_SNDHWM does not fit a buffer of 3 bytes");
+        assert_eq!(option_read_fault(23, 3), "ZMQ_SNDHWM does not fit into a buffer of 3 bytes");
         assert_eq!(option_read_fault(110, 4), "ZMQ_HELLO_MSG can only be set");
         assert_eq!(option_read_fault(7, 4), "ZMQ_UNSUBSCRIBE can only be set");
     }

@@ -69,7 +69,10 @@ impl Certificates {
         let side = match asked.call {
             Call::Bind => Side::Server,
             _ => Side::Client(name(&files, asked).ok_or_else(|| {
-                format!("`servers` of `{}` has no name for it, and the endpoint has no host", wrap.name)
+                format!(
+                    "`servers` of `{}` has no name for this endpoint, and the endpoint has no host",
+                    wrap.name
+                )
             })?),
         };
         let by = |what| format!("`{}`: {what}", wrap.name);
@@ -83,7 +86,7 @@ impl Certificates {
             Some(path) => {
                 let all = authorities(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 if all.0.pem.is_empty() && matches!(side, Side::Client(_)) {
-                    return Err(format!("{}: there is nothing in it to trust", path.display()));
+                    return Err(format!("{}: it contains no certificate to trust", path.display()));
                 }
                 // A fault in the only file is a fault of the whole set.
                 match all.0.faults.first() {
@@ -130,15 +133,15 @@ impl Certificates {
     fn now(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
         let Known { own: mine, authorities: theirs, .. } = &mut *known;
-        let stay = |fault: String, what| drop(complaint::say_later(&format!("{fault}; {what} as they were")));
+        let stay = |fault: String, what| drop(complaint::say_later(&format!("{fault}; {what} in force")));
         let renewed = mine.refresh(|| own(&self.files, &self.side)).unwrap_or_else(|fault| {
-            stay(fault, "certificate and key stay");
+            stay(fault, "the former certificate and key stay");
             false
         });
         let path = self.side.authorities(&self.files);
         let changed = theirs.refresh(|| path.map_or_else(|| Ok(Default::default()), |path| read(path)));
         let changed = changed.unwrap_or_else(|fault| {
-            stay(fault, "the authorities stay");
+            stay(fault, "the former authorities stay");
             false
         });
         if changed {
@@ -151,7 +154,7 @@ impl Certificates {
                     known.number += 1;
                     known.config = config.numbered(known.number);
                 }
-                Err(fault) => stay(fault, "the certificates stay"),
+                Err(fault) => stay(fault, "the former certificates stay"),
             }
         }
         (known.config.clone(), known.number)

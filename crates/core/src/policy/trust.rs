@@ -79,7 +79,7 @@ impl Known {
         match self.list.refresh(|| read(path)) {
             Ok(true) => self.tell(),
             Ok(false) => {}
-            Err(fault) => drop(complaint::say_later(&format!("{fault}; the clients stay as they were"))),
+            Err(fault) => drop(complaint::say_later(&format!("{fault}; the former clients stay"))),
         }
     }
 
@@ -109,9 +109,9 @@ fn decode(found: Clients, path: &Path) -> (List, bool) {
     for (text, owner) in found.keys {
         match z85::decode_key(text.as_bytes()) {
             Some(key) => drop(list.keys.entry(key).or_insert_with(|| owner.into())),
-            None => list.faults.push(format!("{}: {text} is no key", path.display())),
+            None => list.faults.push(format!("{}: {text} is not a key", path.display())),
         }
     }
-    list.faults.iter_mut().for_each(|fault| fault.push_str("; it admits nobody"));
+    list.faults.iter_mut().for_each(|fault| fault.push_str("; it admits no client"));
     (list, !found.is_partial)
 }

@@ -56,7 +56,7 @@ pub(super) fn put_on(
         return Err("udp has no handshake".into());
     }
     if is_raw(own) {
-        return Err("the socket has no ZMTP".into());
+        return Err("the socket does not use ZMTP".into());
     }
     if wrap.tls.is_some() {
         let certificates = Certificates::open(wrap, asked)?;
@@ -65,7 +65,7 @@ pub(super) fn put_on(
         return Ok(());
     }
     if own.mechanism.has_credentials() {
-        return Err(format!("CURVE would take the place of {}, TLS would not", own.mechanism.name()));
+        return Err(format!("CURVE would replace {}; TLS would keep it", own.mechanism.name()));
     }
     put_curve_on(wrap, asked, own)?;
     if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
@@ -76,7 +76,7 @@ pub(super) fn put_on(
 
 /// Adds CURVE to an endpoint.
 fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
-    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is none".to_owned());
+    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is invalid".to_owned());
     let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
     if asked.call == Call::Bind {
         let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
@@ -90,10 +90,10 @@ fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result
             let found = keys::publics(path).map_err(|error| error.to_string())?;
             match &found[..] {
                 [key] => key.clone(),
-                _ => return Err(format!("{} has {} keys, and is to have one", path.display(), found.len())),
+                _ => return Err(format!("{} has {} keys, but needs one", path.display(), found.len())),
             }
         }
-        None => return Err(format!("`servers` of `{}` has no key for it", wrap.name)),
+        None => return Err(format!("`servers` of `{}` has no key for this endpoint", wrap.name)),
     };
     set(CURVE_SERVERKEY, server.as_bytes())?;
     match pair {

@@ -200,7 +200,7 @@ impl Tool {
                 Err(why) => why,
             }
         } else if self.request.len() > LONGEST_REQUEST || self.since.elapsed() >= PATIENCE {
-            "the request has no end".to_owned()
+            "the request is incomplete".to_owned()
         } else {
             return;
         };
