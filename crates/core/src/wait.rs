@@ -43,8 +43,8 @@ pub(crate) trait Waiter {
     /// True if some of the peers are inproc. Inproc peers announce events at less cost than others,
     /// so a sleep costs more in comparison.
     fn has_inproc(&self) -> bool;
-    /// True if an inproc peer may wake this thread by a mere check. The check costs the peer
-    /// nothing, but a sleep then needs a heavy barrier.
+    /// True if inproc peers find out by a plain read if they must wake this thread. The read adds
+    /// no cost for the peer, but each sleep then needs a heavy barrier.
     fn is_watched(&self) -> bool;
     /// Streams to wait on for room to send. Inproc peers are asked to wake the owner instead.
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;

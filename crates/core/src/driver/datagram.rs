@@ -100,7 +100,7 @@ impl DatagramPort {
         let inbox = Arc::new(Inbox::new(Waker::new()));
         let wake = inbox.waker().descriptor()?;
         inbox.expose();
-        // The owner's high-water mark is the sum of its own and this one.
+        // The owner's effective high-water mark is its own plus this one.
         offer.end.attach(&inbox, 0, 1);
         offer.end.refuse_commands();
         let port = Arc::new(DatagramPort {

@@ -248,9 +248,8 @@ impl Driver {
 
     fn report_once(&self, fd: BorrowedFd<'_>, registration: Token, interest: Interest) -> bool {
         match self.reactor.modify(fd, registration, interest, Mode::OneShot) {
-            // This is the first use of this descriptor in the session, so it is added. We need not
-            // remove it before the session ends: the end of a session waits for the pump, and this
-            // function runs under the pump's lock.
+            // This is the first use of this descriptor in the session, so it is added. The session
+            // cannot end now, because its end waits for the pump's lock, which the caller holds.
             Err(error) if errno::of(&error) == Some(errno::ENOENT) => {
                 self.reactor.add(fd, registration, interest, Mode::OneShot).is_ok()
             }

@@ -1,10 +1,10 @@
 //! The residual watch: flushes the bytes that senders left in their queues because of the flush
 //! rule. `timing::watch` decides when.
 //!
-//! A sender leaves bytes behind and may not know if it will flush them in a moment. The first of
-//! these bytes wakes this thread. (On a virtual machine setting a timer takes as long, because it
-//! reprograms the processor's clock interrupt.) A sender that continues checks the clock again soon
-//! and flushes itself. If a sender has stopped, its bytes are written here.
+//! If a sender leaves bytes behind and does not know that it will flush them in a moment, it wakes
+//! this thread when it queues the first of them. (On a virtual machine setting a timer takes as
+//! long, because it reprograms the processor's clock interrupt.) A sender that continues checks the
+//! clock again soon and flushes itself. If a sender has stopped, its bytes are written here.
 
 use std::time::Duration;
 

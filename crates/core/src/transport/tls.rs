@@ -4,7 +4,7 @@
 //! | option | of a server | of a client |
 //! |---|---|---|
 //! | ZMQ_WSS_CERT_PEM, ZMQ_WSS_KEY_PEM | its certificate | its certificate, if the server asks for one |
-//! | ZMQ_WSS_TRUST_PEM | authorities for the now required client certificates | authorities for the server's certificate |
+//! | ZMQ_WSS_TRUST_PEM | authorities for client certificates, which become mandatory | authorities for the server's certificate |
 //! | ZMQ_WSS_TRUST_SYSTEM | | also trust the system's authorities |
 //! | ZMQ_WSS_HOSTNAME | | the name that the server has to prove |
 

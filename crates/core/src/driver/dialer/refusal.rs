@@ -2,11 +2,11 @@
 //! for a moment.
 //!
 //! In libzmq a refused session ends in two steps. The session asks the socket, which agrees in its
-//! next call, of any kind; a later call finds the pipe gone. So the first message after a refusal
-//! is always accepted, however late it comes. Messages that follow at once are accepted too,
-//! because a sending socket checks for commands only from time to time. Consider a program that
-//! sends a greeting to a server with another mechanism, and continues without an answer. If the
-//! pipe ended as soon as the refusal is known, that program would block for ever in the send call.
+//! next call of any kind; a later call finds the pipe gone. So the first message after a refusal is
+//! always accepted, however late it comes. Messages that follow at once are accepted too, because a
+//! sending socket checks for commands only from time to time. Consider a program that sends a
+//! greeting to a server with another mechanism, and continues without an answer. If the pipe ended
+//! as soon as the refusal is known, that program would block for ever in the send call.
 
 use std::time::Duration;
 
