@@ -289,7 +289,8 @@ impl Socket {
     /// more messages are sent to them. Messages that they have sent can still be received.
     ///
     /// # Errors
-    /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`], [`Error::Terminated`].
+    /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`],
+    /// [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<(), Error> {
         self.end_endpoint(endpoint)
     }

@@ -87,8 +87,9 @@ fn tell(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// Unbinds the monitor's endpoint. A connected reader stays connected. The monitor socket no longer counts as a
-/// socket of the program. The monitor socket is closed when the lingering connections have ended.
+/// Unbinds the monitor's endpoint. A connected reader stays connected. The monitor socket no longer
+/// counts as a socket of the program. The monitor socket is closed when the lingering connections
+/// have ended.
 fn release(socket: &mut Socket) {
     let endpoint = socket.last_endpoint.clone();
     // In a context that is terminating the endpoint is gone already.
@@ -142,7 +143,8 @@ impl Socket {
     /// [`monitor_queues`](Self::monitor_queues), on a PAIR socket.
     ///
     /// # Errors
-    /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`], [`Error::Terminated`].
+    /// [`Error::ProtocolNotSupported`] if it is not inproc, [`Error::AddressInUse`],
+    /// [`Error::Terminated`].
     pub fn monitor_in_detail(&mut self, endpoint: &str) -> Result<(), Error> {
         self.check_alive()?;
         if !matches!(transport::parse(endpoint)?, Endpoint::Inproc(_)) {
@@ -174,7 +176,8 @@ impl Socket {
     /// zmq_socket_monitor_pipes_stats(3).
     ///
     /// # Errors
-    /// [`Error::Invalid`] if this event is not listened to, [`Error::Again`] without peers, [`Error::Terminated`].
+    /// [`Error::Invalid`] if this event is not listened to, [`Error::Again`] without peers,
+    /// [`Error::Terminated`].
     pub fn monitor_queues(&mut self) -> Result<(), Error> {
         self.check_alive()?;
         if !self.tap.wants(event::PIPES_STATS) {

@@ -31,7 +31,8 @@ impl Socket {
     /// zmq_connect_peer(3).
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as [`Socket::connect`].
+    /// [`Error::NotSupported`] for all but PEER, [`Error::Fault`] with ZMQ_IMMEDIATE, and as
+    /// [`Socket::connect`].
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<u32, Error> {
         if !self.pipes.options.facts().connects_numbered {
             return Err(Error::NotSupported);

@@ -1,5 +1,5 @@
-//! `tls+tcp://`: ZMTP in TLS 1.3 over TCP, and the code shared with `wss`. `proto::tls` implements the protocol.
-//! Certificates come from the ZMQ_WSS_* options.
+//! `tls+tcp://`: ZMTP in TLS 1.3 over TCP, and the code shared with `wss`. `proto::tls` implements
+//! the protocol. Certificates come from the ZMQ_WSS_* options.
 //!
 //! | option | of a server | of a client |
 //! |---|---|---|
@@ -70,7 +70,8 @@ pub(super) fn start<C: Carrier>(config: &TlsConfig, inside: C) -> std::io::Resul
     Tls::new(config, inside).map_err(|_| errno::error(errno::EINVAL))
 }
 
-/// Carries ZMTP in TLS that a policy adds to an endpoint. If the endpoint uses WebSocket, TLS carries the WebSocket.
+/// Carries ZMTP in TLS that a policy adds to an endpoint. If the endpoint uses WebSocket, TLS
+/// carries the WebSocket.
 pub(crate) fn around(
     endpoint: &Endpoint,
     is_server: bool,
@@ -99,8 +100,8 @@ pub(super) fn server(options: &Options, versions: Versions) -> Result<TlsConfig,
     TlsConfig::server(own, clients, versions).map_err(invalid)
 }
 
-/// Configuration of a client that connects to `host`. The server has to prove `name`, if it is given. `system`: also
-/// trust the system's authorities.
+/// Configuration of a client that connects to `host`. The server has to prove `name`, if it is
+/// given. `system`: also trust the system's authorities.
 pub(super) fn client(
     options: &Options,
     system: bool,
@@ -114,8 +115,8 @@ pub(super) fn client(
     TlsConfig::client(&options.wss_trust_pem, further, own, name, host, versions).map_err(invalid)
 }
 
-/// The certificates that the system trusts. Empty if the environment names other certificates for a privileged
-/// program: then no server is trusted.
+/// The certificates that the system trusts. Empty if the environment names other certificates for a
+/// privileged program: then no server is trusted.
 pub(crate) fn of_system() -> Vec<Vec<u8>> {
     let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().any(|name| std::env::var_os(name).is_some());
     if named && !tautline_io::env::is_trusted() {
@@ -134,7 +135,8 @@ pub(super) fn asked(options: &Options) -> Result<Option<&str>, Error> {
     }
 }
 
-/// The host as certificates contain it: without brackets and without a zone, which is valid on this machine only.
+/// The host as certificates contain it: without brackets and without a zone, which is valid on this
+/// machine only.
 pub(super) fn host_of(address: &TcpEndpoint) -> String {
     match &address.host {
         Host::Literal(ip, _) => ip.to_string(),
