@@ -42,8 +42,8 @@ impl Message {
         unsafe { to.cast::<u64>().write_unaligned(head) };
         let body = (&raw const self.body).cast::<Word>();
         for at in 0..size_of::<Outside>() / WORD {
-            // Copy word by word, as the words were stored a moment ago: a wider load would wait until
-            // those stores have left the store buffer.
+            // Copy word by word, as the words were stored a moment ago: a wider load would wait
+            // until those stores have left the store buffer.
             // SAFETY: within the live view of a movable message, which is aligned.
             let word = unsafe { body.add(at).read_volatile() };
             // SAFETY: the caller's promise.
