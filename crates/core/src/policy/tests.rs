@@ -260,5 +260,5 @@ fn wrap_that_cannot_be_put_on_is_foreseen() {
     );
     let (call, endpoint, program, mechanism) = (Call::Connect, "tcp://b:1", "x", "NULL");
     let asked = Foreseen { call, endpoint, socket_type: None, program, mechanism };
-    assert!(foresee(&other.unwrap(), &asked).unwrap().fault.unwrap().contains("no key for it"));
+    assert!(foresee(&other.unwrap(), &asked).unwrap().fault.unwrap().contains("no key for this endpoint"));
 }
