@@ -178,9 +178,9 @@ impl Notices {
         }
     }
 
-    /// Removes deferred changes of a pipe that is gone. All its requests are ended, so only
-    /// cancellations that it has sent itself are left. Removes some of them. Returns true when all
-    /// are removed and another pipe may use its id.
+    /// Queues deferred changes of a pipe that is gone. All its requests are ended, so only
+    /// cancellations that it has sent itself are left. Each call queues some of them. Returns true
+    /// when all are queued and another pipe may use its id.
     pub(super) fn forget_some(&mut self, id: PipeId) -> bool {
         let first = (Some(id), Vec::new());
         for _ in 0..STEP {

@@ -184,8 +184,9 @@ enum Watch {
 
 /// Takes one message from each pipe in turn.
 ///
-/// A pipe that announces its messages leaves the active list when it is found empty, so many idle
-/// pipes cost nothing. A pipe that does not announce them (inproc) is polled in each turn.
+/// A pipe that announces its messages leaves the active list when it is found empty, so a large
+/// number of idle pipes adds no cost. A pipe that does not announce them (inproc) is polled in each
+/// turn.
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
     active: Vec<PipeId>,

@@ -139,8 +139,8 @@ impl Socket {
         }
     }
 
-    /// Handles the arrival of the peer of a pipe made by `connect`. All connects and disconnects in
-    /// between are reported as one end.
+    /// Handles the arrival of the peer of a pipe made by `connect`. All disconnects and reconnects
+    /// in between are reported as one.
     fn met(&mut self, id: PipeId, Meeting { peer, first, reconnects }: Meeting) {
         self.reconnects += reconnects;
         if let Some(pipe) = self.pipes.get(id) {
