@@ -99,8 +99,8 @@ pub(crate) fn wait(
 /// Checks up to `times` times, without waiting. Returns true if the state has changed. A single
 /// socket that only reads does all its checks in one call, because data that arrives between two
 /// checks is found late by the time between them. Such a check takes half the time, so there are
-/// twice as many. With half as many, two peers on one core that yield to each other after less time
-/// than a write takes would do so for long, and would be slower than if they slept.
+/// twice as many. With half as many, two peers on one core would yield to each other after less
+/// time than a write takes. They would keep yielding for long, which is slower than sleep.
 fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     if raw.is_empty()
         && let [waiter] = waiters

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::Instant;
 
-/// Up to this number of timers none is removed.
+/// Up to this number, unused timers are not removed.
 const FEW: usize = 1024;
 
 /// One timer.

@@ -278,8 +278,8 @@ impl Publisher {
         requested.settle(topic, |id, topic, _| tells.requested(notices, id, topic));
     }
 
-    /// Takes the pipe out of its group before its topics change. Has no effect if the change has
-    /// none.
+    /// Takes the pipe out of its group before its topics change. Does nothing if the topics stay
+    /// the same.
     fn ungroup(&mut self, pipes: &mut Pipes, id: PipeId, subscribe: bool, topic: &[u8]) {
         let Publisher { distribution, subscriptions, .. } = self;
         if subscriptions.has(topic, id) != subscribe {

@@ -370,8 +370,8 @@ impl FairQueue {
         Ok(received)
     }
 
-    /// True if `select` would find no message, by a quick check of each pipe. `false` proves
-    /// nothing.
+    /// True if `select` would certainly find no message, by a quick check of each pipe. After
+    /// `false` it may still find none.
     #[inline]
     pub(crate) fn is_silent(&self, pipes: &mut Pipes) -> bool {
         self.active.iter().all(|&id| pipes.get(id).is_some_and(|pipe| pipe.is_silent()))
