@@ -1,4 +1,4 @@
-//! The socket, as a task uses it: every call that may wait is a future.
+//! The async socket: every call that may wait is a future.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,11 +15,11 @@ use crate::message::{Frame, Message, Multipart};
 use crate::routing::{self, RoutingId};
 use crate::socket::{put_all, subscribe};
 
-/// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
+/// A ZeroMQ socket of the kind `K` for async programs, from [`crate::Socket::into_async`].
 ///
 /// A task that both sends and receives uses `select!` over [`recv`](Self::recv) and its other
-/// sources, and sends in between: [`recv`](Self::recv) may be dropped at any time. Kinds that send
-/// and receive independently can be [split](Self::split).
+/// sources, and sends in between. The future of [`recv`](Self::recv) can be dropped at any time.
+/// Kinds that send and receive independently can be [split](Self::split).
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -42,14 +42,14 @@ use crate::socket::{put_all, subscribe};
 pub struct Socket<K: Kind> {
     pub(super) socket: crate::Socket<K>,
     park: Park,
-    /// A message of the `Sink` that no peer had room for.
+    /// Message of the `Sink` that waits for room in a peer's queue.
     #[cfg(feature = "futures")]
     pub(super) waiting: Option<Multipart>,
 }
 
 impl<K: Kind> crate::Socket<K> {
-    /// The same socket for an async program. Options set before stay in force, but not the
-    /// timeouts, which are for threads: use those of your runtime.
+    /// Converts the socket for an async program. Options stay in force, except the timeouts, which
+    /// only apply to threads. Use the timeouts of your runtime instead.
     #[must_use]
     pub fn into_async(self) -> Socket<K> {
         Socket {
@@ -67,7 +67,7 @@ impl<K: Kind> AsMut<crate::Socket<K>> for Socket<K> {
     }
 }
 
-/// Setting up, and back to threads.
+/// Configuration, and conversion to a blocking socket.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -88,19 +88,19 @@ impl<K: Kind> AsMut<crate::Socket<K>> for Socket<K> {
 /// # }
 /// ```
 impl<K: Kind> Socket<K> {
-    /// The same socket for a thread.
+    /// Converts the socket for a thread.
     #[must_use]
     pub fn into_blocking(self) -> crate::Socket<K> {
         self.socket
     }
 
-    /// The socket within, to look at.
+    /// Returns the inner socket.
     pub fn get_ref(&self) -> &crate::Socket<K> {
         &self.socket
     }
 
-    /// The socket within, for everything that does not wait: options, endpoints, the `try_`
-    /// methods. Its blocking calls would hold up the executor.
+    /// Returns the inner socket, for every call that does not wait: options, endpoints, the `try_`
+    /// methods. Its blocking calls would block the executor.
     pub fn get_mut(&mut self) -> &mut crate::Socket<K> {
         &mut self.socket
     }
@@ -108,7 +108,7 @@ impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::bind`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::bind`].
+    /// Returns the errors of [`crate::Socket::bind`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
         self.socket.bind(endpoint)
     }
@@ -116,23 +116,23 @@ impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::connect`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::connect`].
+    /// Returns the errors of [`crate::Socket::connect`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
         self.socket.connect(endpoint)
     }
 
-    /// Polls for the operation of `events` to be worth another try.
+    /// Polls until a retry of the operation of `events` is worthwhile.
     pub(super) fn poll_wait(&mut self, cx: &mut Context<'_>, events: i16) -> Poll<Result<()>> {
         self.park.poll(cx, &mut self.socket.inner, events).map_err(Error::from)
     }
 
-    /// Whether a wait of the `Stream` or the `Sink` has been left where it was.
+    /// True if a wait of the `Stream` or the `Sink` is still registered.
     #[cfg(feature = "futures")]
     pub(super) fn is_resting(&self) -> bool {
         self.park.is_resting()
     }
 
-    /// The wait is not going to be continued.
+    /// Abandons the current wait.
     pub(super) fn stop_waiting(&mut self) {
         self.park.leave(&mut self.socket.inner);
     }
@@ -142,7 +142,7 @@ impl<K: Kind> Socket<K> {
         self.socket.flush();
     }
 
-    /// Does `attempt` until it no longer would block.
+    /// Repeats `attempt` until it no longer returns `WouldBlock`.
     async fn until<T>(
         &mut self,
         events: i16,
@@ -160,7 +160,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// A wait under way. Dropped before its end, it leaves the socket as if no task had waited.
+/// A wait in progress. If it is dropped early, it restores the state before the wait.
 struct Wait<'a, K: Kind>(&'a mut Socket<K>);
 
 impl<K: Kind> Drop for Wait<'_, K> {
@@ -169,7 +169,7 @@ impl<K: Kind> Drop for Wait<'_, K> {
     }
 }
 
-/// Sending.
+/// Sending messages.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
