@@ -73,7 +73,7 @@ impl<K: Kind> Builder<K> {
         Builder { context: context.clone(), options: Vec::new(), fault: None, kind: PhantomData }
     }
 
-    /// Creates the socket, neither bound nor connected.
+    /// Creates the socket without binding or connecting it.
     ///
     /// # Errors
     /// Returns [`Error::Invalid`] if an option is out of range, and the errors of [`Socket::new`].

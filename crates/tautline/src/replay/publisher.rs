@@ -61,7 +61,7 @@ impl ReliablePubBuilder {
         self
     }
 
-    /// Creates the publisher, neither bound nor connected.
+    /// Creates the publisher. Bind or connect it next.
     ///
     /// # Errors
     /// Returns the errors of [`Builder::build`].
