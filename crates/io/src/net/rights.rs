@@ -26,7 +26,7 @@ use crate::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::thread;
 
 /// True if the system could not make some socket refuse descriptors.
-// Relaxed: behind whatever gave the reading thread the socket, which was refused first.
+// Relaxed: behind the hand-over of the socket to the reading thread, which follows `refuse`.
 static COME_IN: AtomicBool = AtomicBool::new(false);
 
 /// Stops peers from sending descriptors to this Unix domain socket, if the system supports that.

@@ -53,7 +53,7 @@ const ASK: u32 = if cfg!(simulated) { 2 } else { 32 };
 const WRITES: u32 = if cfg!(simulated) { 5 } else { 64 };
 /// Number of writes after the offer before we withdraw it. The other end then has no space for the region.
 const PATIENCE: u32 = 1024;
-/// Number of bells that we never reach before the peer takes the first one.
+/// Limit of waiting bells. A correct peer never has this many waiting.
 const MOST_BELLS: usize = 64;
 /// Number of reads without data before we check the socket, which alone shows that the peer is gone.
 const LOOKS: u32 = 1024;
