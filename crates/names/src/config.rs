@@ -8,25 +8,25 @@ use crate::{Answer, Entry, Fault, Resolver, is_name, may_stand_for};
 use tautline_policy::file::read_text;
 use tautline_policy::table::{Table, Value};
 
-/// The port of DNS.
+/// Port of DNS.
 const DNS_PORT: u16 = 53;
-/// The lease of an entry in NATS, if the file says nothing of it.
+/// Lease of an entry in NATS, if the file does not set one.
 const LEASE: Duration = Duration::from_secs(10);
-/// A file is read again as a whole, so its names need not be asked for.
+/// Lifetime of names from the file. A changed file is read again as a whole, so its names need no refresh.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
-/// What a names file says.
+/// Content of a names file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Names {
     /// Names with their endpoints.
     pub names: Vec<(String, Vec<String>)>,
-    /// Where the programs of this host write what they have bound.
+    /// Folder in which the programs of this host publish their bound endpoints.
     pub folder: Option<Folder>,
     /// Names in DNS.
     pub dns: Option<Dns>,
-    /// Where hosts tell each other what their programs have bound. For `taut names`, not for the
-    /// library.
+    /// Bucket through which hosts exchange the bound endpoints of their programs. Used by `taut names`, not
+    /// by the library.
     pub nats: Option<Nats>,
 }
 
@@ -34,11 +34,11 @@ pub struct Names {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Folder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// What a bind opens beside `ipc`, for other hosts.
+    /// Endpoint that a bind opens for other hosts, in addition to `ipc`.
     pub tcp: Option<String>,
-    /// By which host others reach that, if not by its own address.
+    /// Host under which other hosts reach that endpoint, if it differs from the bound address.
     pub advertise: Option<String>,
 }
 
@@ -46,13 +46,14 @@ pub struct Folder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dns {
-    /// What stands behind each name.
+    /// Domain that is appended to each name.
     pub suffix: String,
-    /// The servers to ask, in turn; empty: those of `/etc/resolv.conf`.
+    /// Servers to ask, in order. If empty, the servers of `/etc/resolv.conf`.
     pub servers: Vec<SocketAddr>,
-    /// The port of servers that only have addresses, and no SRV records.
+    /// Port of servers that have addresses but no SRV records.
     pub port: Option<u16>,
-    /// Of a host with addresses of both families, those of both count, not only the IPv4 ones.
+    /// True if both IPv4 and IPv6 addresses of a host are used. Otherwise the IPv4 addresses are used alone
+    /// if there are any.
     pub both_families: bool,
 }
 
@@ -60,22 +61,22 @@ pub struct Dns {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nats {
-    /// Its servers, as URLs.
+    /// URLs of the NATS servers.
     pub servers: Vec<String>,
-    /// The file with the credentials, if the servers ask for them.
+    /// Credentials file, if the servers require one.
     pub credentials: Option<PathBuf>,
-    /// The certificates of authorities to trust, for TLS.
+    /// Certificates of trusted authorities, for TLS.
     pub ca: Option<PathBuf>,
-    /// The name of the bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// How long an entry counts after it was last renewed.
+    /// Time for which an entry stays valid after its last renewal.
     pub lease: Duration,
-    /// How many servers keep the bucket, where it is not there yet.
+    /// Number of servers that store the bucket, if it must be created.
     pub replicas: usize,
 }
 
 impl Names {
-    /// Reads a names file. `is_endpoint` says whether a text can be connected to.
+    /// Reads a names file. `is_endpoint` returns true for a text that can be connected to.
     ///
     /// # Errors
     /// The first fault of the text, with its line.
@@ -104,7 +105,7 @@ impl Names {
     /// Reads the file at a path.
     ///
     /// # Errors
-    /// What is wrong, in words, with the path.
+    /// An error message with the path.
     pub fn read(path: &Path, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let said = |what: &dyn std::fmt::Display| format!("names {}: {what}", path.display());
         let text = read_text(path).map_err(|error| said(&error))?;
@@ -135,7 +136,7 @@ fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
     Ok(Folder { path, tcp, advertise })
 }
 
-/// What others cannot connect to needs another name for them.
+/// An endpoint that other hosts cannot connect to needs `advertise`, another host name for them.
 fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, Fault> {
     let wrong = value.fault("must be an endpoint to bind: \"tcp://10.0.0.5:*\"");
     let nowhere =
@@ -219,14 +220,14 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
     Ok(nats)
 }
 
-/// A path from the root: programs have different working directories.
+/// Reads an absolute path. Programs have different working directories, so a relative path is a fault.
 fn from_root(value: Value<'_>) -> Result<PathBuf, Fault> {
     let wrong = value.fault("must be a path from the root, as programs work in different folders");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }
 
-/// The names that stand in the file itself.
+/// Resolves names that are listed in the file itself.
 pub(crate) struct FromFile;
 
 impl Resolver for FromFile {

@@ -1,4 +1,4 @@
-//! From the text of a policy to its rules.
+//! Converts the text of a policy to its rules.
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ const SCOPES: [(&str, Scope); 5] = [
 ];
 const MECHANISMS: [(&str, &str); 4] =
     [("NULL", "NULL"), ("PLAIN", "PLAIN"), ("CURVE", "CURVE"), ("GSSAPI", "GSSAPI")];
-/// Those of a wrap; whether it is TLS.
+/// Protocols of a wrap, each with true for TLS.
 const PROTOCOLS: [(&str, bool); 2] = [("curve", false), ("tls", true)];
 const TYPES: [&str; 21] = [
     "PAIR", "PUB", "SUB", "REQ", "REP", "DEALER", "ROUTER", "PULL", "PUSH", "XPUB", "XSUB", "STREAM",
     "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
 ];
 
-/// A policy of a file.
+/// Reads the policy of a file.
 pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
     let mut table = Table::parse(text)?;
     let mut policy = Policy::default();
@@ -56,14 +56,14 @@ pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
     if let Some(value) = table.take("extends") {
         let names: Vec<_> = READY.iter().map(|(name, _)| (*name, *name)).collect();
         let name = value.word(&names)?;
-        // Its own rules come first.
+        // The file's own rules come first.
         policy.rules.extend(Policy::ready(name).unwrap_or_default().rules);
     }
     table.end("a policy has `extends`, `rules`, `topics`, `limits` and `wraps`")?;
     Ok(policy)
 }
 
-/// A ready-made one, whose rules bear its name.
+/// Reads a built-in policy. Its rules carry its name.
 pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, Fault> {
     let mut policy = policy(text)?;
     for rule in &mut policy.rules {
@@ -130,7 +130,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
     Ok(rule)
 }
 
-/// A rule that says something which never happens is a mistake of its writer's.
+/// Rejects a rule that can never apply, which is probably a mistake in the file.
 fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
     let only_accept = rule.calls == [Call::Accept];
     if (rule.action == Action::Wrap) != rule.wrap.is_some() {
@@ -195,7 +195,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
     Ok(grant)
 }
 
-/// Beginnings of topics. None at all is an answer, too: nothing is granted.
+/// Reads prefixes of topics. An empty list is valid: it grants no topic.
 fn prefixes(value: Value<'_>) -> Result<Vec<Vec<u8>>, Fault> {
     value.list().into_iter().map(|value| value.text().map(String::into_bytes)).collect()
 }
@@ -271,7 +271,7 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
     Ok(wrap)
 }
 
-/// A path from the root: programs have different working directories.
+/// Reads an absolute path. Programs have different working directories, so a relative path is a fault.
 pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
     let wrong = value.fault("must be a path from the root, as programs work in different folders");
     let path = PathBuf::from(value.text()?);

@@ -1,4 +1,4 @@
-//! Policies as their writers write them.
+//! Tests policies with texts as users write them.
 
 use std::net::IpAddr;
 
@@ -107,7 +107,7 @@ fn ready_made_policies_keep_what_they_promise() {
     let vsock = bind("vsock://*:5555", None);
     let multicast = bind("udp://239.1.1.1:5555", at("239.1.1.1"));
     let abstract_name = bind("ipc://@x", None);
-    // One of our user has come, root, and another user.
+    // Peers of our user, of root, and of another user.
     let ours = Question { private: true, user: Some(7), ..Question::new(Call::Accept, "SUB", "ipc://@x") };
     let roots = Question { private: false, user: Some(0), ..ours.clone() };
     let others = Question { private: false, user: Some(8), ..ours.clone() };
