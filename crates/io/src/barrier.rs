@@ -1,7 +1,7 @@
-//! An asymmetric store-load fence. Each of two sides stores a flag of its own and then reads the flag of the
-//! other side. At least one side must see the other's store. The side that runs millions of times a second
-//! calls [`light`] between its store and its load. The side that is about to sleep calls [`heavy`], which
-//! carries the cost of both.
+//! An asymmetric store-load fence. Two sides each store a private flag and then read the flag of the other
+//! side. At least one side must see the other's store. The side that runs millions of times a second calls
+//! [`light`] between its store and its load. The side that is about to sleep calls [`heavy`], which carries
+//! the cost of both.
 //!
 //! If the kernel can run a barrier on all cores that execute this process, `light` costs no instruction at
 //! run time. Otherwise both are full fences. `light` is also a full fence until the first `heavy` or

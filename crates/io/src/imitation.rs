@@ -1,6 +1,6 @@
 //! Emulates functions of macOS's C library on Linux. Built only with `--cfg tautline_bsd`, which is for
-//! tests. It lets the code for other systems run on the machines that run the tests. This shows that the code
-//! does what it intends; it cannot show that the real kernels behave as the code assumes.
+//! tests. The code for other systems thereby runs on the machines that run the tests. These tests show that
+//! the code does as intended. They cannot show that the real kernels behave as the code assumes.
 //!
 //! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set. Where the
 //! kernels differ, the table follows the stricter ones:

@@ -1,5 +1,5 @@
-//! The operating system, as the engine sees it: every system call of the project and nearly all
-//! OS-level `unsafe` lives here, behind safe types. Nothing in this crate knows the protocol.
+//! The operating system, as the engine sees it. Every system call of the project and nearly all OS-level
+//! `unsafe` is in this crate, behind safe types. This crate does not know the protocol.
 //!
 //! ```text
 //!   reactor   readiness of many descriptors (epoll, kqueue; poll(2) for tests)

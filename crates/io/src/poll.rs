@@ -65,7 +65,7 @@ pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> 
     }
 }
 
-/// Set of signals that a thread blocks while it sleeps in [`poll`], instead of its own set.
+/// Set of signals that a thread blocks while it sleeps in [`poll`]. The set replaces the thread's own.
 #[derive(Clone, Copy)]
 pub struct SignalMask(libc::sigset_t);
 

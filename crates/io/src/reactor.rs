@@ -1,5 +1,5 @@
 //! Readiness of many descriptors that stay registered. A driver thread waits in one reactor. A socket with
-//! several connections has a reactor of its own, which can be registered in another one.
+//! several connections has a separate reactor, which can be registered in another one.
 //!
 //! All methods may be called from any thread, also while another thread waits. A descriptor must be removed
 //! before it is closed.

@@ -143,7 +143,7 @@ pub(crate) const EPROTOTYPE: c_int = ws::WSAEPROTOTYPE;
 
 pub(crate) use ws::freeaddrinfo;
 
-/// Functions of POSIX. They take a socket numbered as in this crate, and return -1 on failure.
+/// Functions of POSIX, for a socket numbered as in this crate. The result is -1 for a failure.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $kind:ty as $given:ty),*);)*) => {$(
         /// POSIX's function of this name.

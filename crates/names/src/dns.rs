@@ -101,8 +101,8 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only the records
-    /// with the most preferred priority.
+    /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only the records with the lowest
+    /// priority number, which are preferred.
     fn services(
         &mut self,
         name: &str,

@@ -130,7 +130,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
     Ok(rule)
 }
 
-/// Rejects a rule that can never apply, which is probably a mistake in the file.
+/// Rejects a rule with a key that can never take effect, which is probably a mistake in the file.
 fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
     let only_accept = rule.calls == [Call::Accept];
     if (rule.action == Action::Wrap) != rule.wrap.is_some() {

@@ -1,11 +1,11 @@
 //! [`Reactor`] on `WSAPoll`, with nested sets, which Windows lacks.
 //!
-//! A set has a socket of its own, which never becomes ready. Its number stands for the set, in
-//! [`crate::poll`] and in other sets. A wait recognises such numbers and asks the system for the members
-//! instead. Every wait therefore checks every descriptor, and passing a set costs no extra work.
+//! A set owns a socket that never becomes ready. The socket's number stands for the set, in [`crate::poll`]
+//! and in other sets. A wait recognises such numbers and asks the system for the members instead. Every wait
+//! therefore checks every descriptor, and passing a set costs no extra work.
 //!
-//! A wait learns of changes while it runs. It adds a wake-up descriptor to each set that it watches, and a
-//! change wakes that descriptor. The wait then looks again.
+//! A wait learns of changes while it runs: it adds a wake-up descriptor to each set that it watches. A change
+//! wakes that descriptor, and the wait then looks again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -97,7 +97,7 @@ fn decode(entry: &libc::addrinfo, port: u16) -> Option<SocketAddr> {
     }
 }
 
-/// Converts a failure. The resolver has error numbers of its own.
+/// Converts a failure. The resolver has separate error numbers.
 fn failure(status: libc::c_int) -> io::Error {
     match status {
         libc::EAI_SYSTEM => io::Error::last_os_error(),

@@ -8,7 +8,7 @@ fn status(field: &str) -> String {
 }
 
 #[cfg(unix)]
-/// Runs on a thread of its own, because the settings stay with the thread.
+/// Runs on a new thread, because the settings stay with the thread.
 fn elsewhere(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().unwrap();
 }

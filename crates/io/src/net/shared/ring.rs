@@ -112,7 +112,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Looks again after finding no space, and requests a bell if there is still none.
+    /// Looks again after finding no space. Requests a bell if the ring is still full.
     fn await_room(&mut self, prepare: &mut impl FnMut() -> bool) -> io::Result<usize> {
         self.look()?;
         if self.room() == 0 {

@@ -271,7 +271,8 @@ fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
     assert_eq!(asked, [32, 128, 256, 512, 1024]);
 }
 
-/// Like `a_peer_that_closes_the_question_is_asked_again_and_offered_nothing`, on a system that keeps descriptors away from the peer.
+/// Like the test `a_peer_that_closes_the_question_is_asked_again_and_offered_nothing`, on a system that keeps descriptors away
+/// from the peer.
 #[cfg(linux_kernel)]
 #[test]
 fn a_peer_that_takes_no_descriptors_gets_the_bytes() {

@@ -1,4 +1,4 @@
-//! Implementation by a socket of its own, because only sockets can be waited on and a set is not a socket. A
+//! Implementation by a separate socket, because only sockets can be waited on and a set is not a socket. A
 //! wake-up of any member also wakes this socket.
 
 use std::io;
