@@ -86,7 +86,8 @@ impl Names {
         if let Some(value) = table.take("names") {
             for (name, value) in value.table()?.all() {
                 if !is_name(name.get_ref()) {
-                    return Err(value.fault("is no name: letters, digits, `-`, `_`, and dots between them"));
+                    return Err(value
+                        .fault("is not a valid name: use letters, digits, `-`, `_`, and dots between them"));
                 }
                 let endpoints = value.each(|value| endpoint(value, is_endpoint))?;
                 names.names.push((name.into_inner(), endpoints));
@@ -96,7 +97,7 @@ impl Names {
         names.dns = table.take("dns").map(|value| dns(value.table()?)).transpose()?;
         names.nats = table.take("nats").map(|value| nats(value.table()?)).transpose()?;
         if names.nats.is_some() && names.folder.is_none() {
-            return Err(table.fault("`nats` is for what stands in `folder`, which is not here"));
+            return Err(table.fault("`nats` shares the entries of `folder`, which is missing"));
         }
         table.end("a names file has `names`, `folder`, `dns` and `nats`")?;
         Ok(names)
@@ -114,8 +115,8 @@ impl Names {
 }
 
 fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, Fault> {
-    let wrong = value.fault("must have endpoints that can be connected to, of streams: \"tcp://host:port\"");
-    let source = value.fault("has a source address (`;`), which the endpoints of a name cannot have");
+    let wrong = value.fault("must list endpoints of streams to connect to, such as \"tcp://host:port\"");
+    let source = value.fault("has a source address (`;`), which endpoints of a name must not have");
     let text = value.text()?;
     match () {
         () if text.contains(';') && !text.starts_with("ipc://") => Err(source),
@@ -130,7 +131,7 @@ fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
     let advertise = table.take("advertise").map(Value::text).transpose()?;
     let tcp = table.take("tcp").map(|value| tcp(value, advertise.is_some())).transpose()?;
     if advertise.is_some() && tcp.is_none() {
-        return Err(table.fault("`advertise` is for `tcp`, which is not here"));
+        return Err(table.fault("`advertise` needs `tcp`, which is missing"));
     }
     table.end("`folder` has `path`, `tcp` and `advertise`")?;
     Ok(Folder { path, tcp, advertise })
@@ -140,7 +141,7 @@ fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
 fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, Fault> {
     let wrong = value.fault("must be an endpoint to bind: \"tcp://10.0.0.5:*\"");
     let nowhere =
-        value.fault("is every address of this host, which others cannot connect to: it needs `advertise`");
+        value.fault("is the wildcard address, to which other hosts cannot connect: it needs `advertise`");
     let text = value.text()?;
     let Some((host, port)) = text.strip_prefix("tcp://").and_then(|address| address.rsplit_once(':')) else {
         return Err(wrong);
@@ -178,7 +179,8 @@ fn dns(mut table: Table<'_>) -> Result<Dns, Fault> {
 }
 
 fn server(value: Value<'_>) -> Result<SocketAddr, Fault> {
-    let wrong = value.fault("must be an address, perhaps with a port: \"10.0.0.10\", \"[2001:db8::1]:5353\"");
+    let wrong =
+        value.fault("must be an address with an optional port: \"10.0.0.10\", \"[2001:db8::1]:5353\"");
     let text = value.text()?;
     let plain = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
     plain.or_else(|_| text.parse()).map_err(|_| wrong)
@@ -195,14 +197,14 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
         replicas: 1,
     };
     if let Some(value) = table.take("bucket") {
-        let wrong = value.fault("must be of letters, digits, `-` and `_`");
+        let wrong = value.fault("must consist of letters, digits, `-` and `_`");
         nats.bucket = value.text()?;
         if !is_name(&nats.bucket) || nats.bucket.contains('.') {
             return Err(wrong);
         }
     }
     if let Some(value) = table.take("lease") {
-        let wrong = value.fault("must be seconds, from 1 to 86400");
+        let wrong = value.fault("must be a number of seconds from 1 to 86400");
         let seconds = value.number()?;
         nats.lease = Duration::from_secs(seconds);
         if !(1..=86_400).contains(&seconds) {
@@ -222,7 +224,7 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
 
 /// Reads an absolute path. Programs have different working directories, so a relative path is a fault.
 fn from_root(value: Value<'_>) -> Result<PathBuf, Fault> {
-    let wrong = value.fault("must be a path from the root, as programs work in different folders");
+    let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }

@@ -132,7 +132,7 @@ impl Asking<'_> {
             let target = &services[0].2;
             let addresses = match Instant::now() < deadline {
                 true => self.addresses(target),
-                false => Err("there was no time to ask for all targets".to_owned()),
+                false => Err("not all targets were resolved in time".to_owned()),
             };
             let key = (self.servers[0], target.clone());
             let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +186,7 @@ impl Asking<'_> {
     fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
         let Reply(message) = ask::ask(&self.servers, name, kind)?;
-        let packet = ask::parse(&message).ok_or("an answer makes no sense")?;
+        let packet = ask::parse(&message).ok_or("an answer is malformed")?;
         for record in &packet.answers {
             let ttl = Duration::from_secs(record.ttl.into());
             self.fresh_for = self.fresh_for.min(ttl);

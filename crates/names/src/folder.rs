@@ -170,7 +170,7 @@ pub fn mirrored(folder: &Folder) -> io::Result<Vec<(String, LocalEntry)>> {
 pub fn mirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()> {
     let file = mirror_name(host, entry)?;
     if entry.remote.is_empty() || !entry.remote.iter().all(|endpoint| may_come_from_elsewhere(endpoint)) {
-        return Err(invalid("it has an endpoint that another host cannot have"));
+        return Err(invalid("its endpoints are missing or not allowed for another host"));
     }
     entry::write(&make_folder(folder, &entry.name)?, &file, &entry.remote)?;
     Ok(())
@@ -203,14 +203,14 @@ pub fn host(folder: &Folder, new: impl FnOnce() -> String) -> io::Result<String>
         entry::place(&folder.path, HOST, &format!("{host}\n"))?;
         return Ok(host);
     }
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{HOST} has no name of a host"));
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{HOST} does not hold a host name"));
     if is_part(&known) { Ok(known) } else { Err(wrong()) }
 }
 
 fn mirror_name(host: &str, entry: &LocalEntry) -> io::Result<FileName> {
     let file = FileName { id: entry.id.clone(), host: Some(host.to_owned()) };
     if !is_name(&entry.name) || FileName::parse(&file.to_string()).as_ref() != Some(&file) {
-        return Err(invalid("that is no name, host and id of an entry"));
+        return Err(invalid("the name, host or id of the entry is invalid"));
     }
     Ok(file)
 }

@@ -27,7 +27,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     match () {
         () if kind.is_file() => Ok(file),
         () if kind.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
-        () => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        () => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
 }
 

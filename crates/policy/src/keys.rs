@@ -13,7 +13,7 @@ const LENGTH: usize = 40;
 /// Length of the longest file in bytes; it holds thousands of keys.
 const LONGEST: u64 = 1 << 20;
 /// Description of a fault in a file of public keys.
-const NO_KEY: &str = "has a line that is no public key of 40 characters";
+const NO_KEY: &str = "has a line that is not a public key of 40 characters";
 
 /// A key pair, both keys in Z85. The secret key is overwritten in memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]

@@ -112,7 +112,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
     rule.secure = table.take("secure").map(Value::flag).transpose()?;
     rule.private = table.take("private").map(Value::flag).transpose()?;
     if let Some(value) = table.take("wrap") {
-        let unknown = value.fault("names no table of `wraps`");
+        let unknown = value.fault("does not name a table of `wraps`");
         let name = value.text()?;
         if !wraps.iter().any(|wrap| wrap.name == name) {
             return Err(unknown);
@@ -134,16 +134,16 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
 fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
     let only_accept = rule.calls == [Call::Accept];
     if (rule.action == Action::Wrap) != rule.wrap.is_some() {
-        return Err("`wrap` and the action wrap go together");
+        return Err("`wrap` and the action wrap need each other");
     }
     if rule.wrap.is_some() && rule.is_about(Call::Accept) {
-        return Err("a peer that has come can not be wrapped: the rule needs `call`");
+        return Err("an accepted peer cannot be wrapped: the rule needs `call`");
     }
     if (!rule.users.is_empty() || !rule.user_ids.is_empty()) && !only_accept {
-        return Err("`user` and `user_id` are known of peers only: the rule needs call = \"accept\"");
+        return Err("`user` and `user_id` apply only to peers: the rule needs call = \"accept\"");
     }
     if rule.mode.is_some() && rule.calls != [Call::Bind] {
-        return Err("`mode` is of a file that is bound: the rule needs call = \"bind\"");
+        return Err("`mode` applies only to the file of a bind: the rule needs call = \"bind\"");
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
     let name = &grant.name;
     if grant.subscribe.is_none() && grant.publish.is_none() {
         let what = format!(
-            "`{name}` has neither `subscribe`, for peers of PUB and XPUB, nor `publish`, for those of SUB and XSUB"
+            "`{name}` needs `subscribe` (for peers of PUB and XPUB) or `publish` (for peers of SUB and XSUB)"
         );
         return Err(table.fault(what));
     }
@@ -184,7 +184,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
     ] {
         let are_others = |types: &[String]| types.iter().all(|name| Act::of_peers_of(name) != Some(act));
         if has && !grant.types.is_empty() && are_others(&grant.types) {
-            let what = format!("`{name}`: peers of these types of sockets do not {word}");
+            let what = format!("`{name}`: peers of these socket types do not {word}");
             return Err(table.fault(what));
         }
     }
@@ -209,12 +209,12 @@ fn endpoints(value: Value<'_>) -> Result<Pattern, Fault> {
 }
 
 fn network(value: Value<'_>) -> Result<Network, Fault> {
-    let wrong = value.fault("must be an address, or one with the number of its bits that count: 10.0.0.0/8");
+    let wrong = value.fault("must be an address or a network, such as 10.0.0.0/8");
     Network::parse(&value.text()?).ok_or(wrong)
 }
 
 fn user(value: Value<'_>) -> Result<u32, Fault> {
-    let wrong = value.fault("must be the number of a user");
+    let wrong = value.fault("must be a numeric user id");
     u32::try_from(value.number()?).map_err(|_| wrong)
 }
 
@@ -261,10 +261,7 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
         }
     }
     if wrap.key.is_none() && wrap.servers.is_empty() {
-        let what = format!(
-            "`{}` has neither `key`, which servers need, nor `servers`, which clients need",
-            wrap.name
-        );
+        let what = format!("`{}` needs `key` (for servers) or `servers` (for clients)", wrap.name);
         return Err(table.fault(what));
     }
     table.end("a wrap has `protocol`, `key`, `clients` and `servers`")?;
@@ -273,13 +270,13 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
 
 /// Reads an absolute path. Programs have different working directories, so a relative path is a fault.
 pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
-    let wrong = value.fault("must be a path from the root, as programs work in different folders");
+    let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }
 
 fn key(value: Value<'_>) -> Result<Key, Fault> {
-    let wrong = value.fault("must be a public key of 40 characters, or the path of a file from the root");
+    let wrong = value.fault("must be a public key of 40 characters, or the absolute path of a file");
     let text = value.text()?;
     match PathBuf::from(&text) {
         path if path.has_root() => Ok(Key::File(path)),

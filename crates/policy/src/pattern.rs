@@ -17,7 +17,7 @@ impl Pattern {
     pub(crate) fn of_endpoints(text: &str) -> Result<Self, &'static str> {
         let is_tcp = TCP.iter().any(|scheme| text.starts_with(scheme));
         if is_tcp && text.contains(';') {
-            return Err("has a source address (`;`), which is not compared with anything");
+            return Err("has a source address (`;`), which rules ignore");
         }
         let host = text.split_once("://").map_or("", |(_, address)| address);
         let before = host.split_once('*').map_or("", |(before, _)| before);
@@ -27,7 +27,7 @@ impl Pattern {
             _ => false,
         };
         if is_cut {
-            return Err("has a `*` in an address, which fits host names, too (`10.0.0.evil.example`): \
+            return Err("has a `*` in an address, which also matches host names (`10.0.0.evil.example`): \
                         use `address`, for example `address = \"10.0.0.0/24\"`");
         }
         Ok(Pattern::new(text))

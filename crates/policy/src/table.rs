@@ -130,7 +130,7 @@ impl<'a> Value<'a> {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        number.ok_or_else(|| self.fault("must be a number from 0"))
+        number.ok_or_else(|| self.fault("must be an integer from 0"))
     }
 
     /// Returns a table.

@@ -64,7 +64,7 @@ pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, Fault> {
         ..TlsWrap::default()
     };
     if let Some(value) = table.take("trust") {
-        let wrong = value.fault("must be \"system\", or a path from the root");
+        let wrong = value.fault("must be \"system\" or an absolute path");
         wrap.trust = Some(match value.text()?.as_str() {
             "system" => TlsTrust::System,
             text if Path::new(text).has_root() => TlsTrust::File(text.into()),
@@ -82,13 +82,13 @@ pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, Fault> {
         }
     }
     let missing = match (&wrap.certificate, &wrap.key, &wrap.trust, &wrap.clients) {
-        (Some(_), None, ..) => Some("has a `certificate` and no `key`"),
-        (None, Some(_), ..) => Some("has a `key` and no `certificate`"),
+        (Some(_), None, ..) => Some("has a `certificate` but no `key`"),
+        (None, Some(_), ..) => Some("has a `key` but no `certificate`"),
         (None, None, None, _) => {
-            Some("has neither `certificate`, which servers need, nor `trust`, which clients need")
+            Some("needs `certificate` and `key` (for servers) or `trust` (for clients), or all three")
         }
         (None, .., Some(_)) => {
-            Some("has `clients`, which is for servers, and no `certificate`, which they need")
+            Some("has `clients`, which only servers use, but no `certificate`, which servers need")
         }
         _ => None,
     };

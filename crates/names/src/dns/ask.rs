@@ -36,7 +36,7 @@ pub(super) fn ask(servers: &[SocketAddr], name: &str, kind: TYPE) -> Result<Repl
 
 fn ask_one(server: SocketAddr, name: &str, kind: TYPE) -> Result<Reply, String> {
     let id = new_id();
-    let question = question(id, name, kind).ok_or_else(|| format!("{name} is no name of DNS"))?;
+    let question = question(id, name, kind).ok_or_else(|| format!("{name} is not a valid DNS name"))?;
     let said = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer".to_owned(),
         _ => error.to_string(),
@@ -45,14 +45,14 @@ fn ask_one(server: SocketAddr, name: &str, kind: TYPE) -> Result<Reply, String> 
     if has_flag(&message, PacketFlag::TRUNCATION) {
         message = by_stream(server, &question).map_err(said)?;
         if !answers(&message, &question) {
-            return Err("the answer is to another question".to_owned());
+            return Err("the answer belongs to another question".to_owned());
         }
     }
     let code = parse(&message).map(|packet| packet.rcode());
     match code {
         Some(RCODE::NoError | RCODE::NameError) => Ok(Reply(message)),
         Some(code) => Err(format!("{code:?}")),
-        None => Err("the answer makes no sense".to_owned()),
+        None => Err("the answer is malformed".to_owned()),
     }
 }
 

@@ -109,7 +109,7 @@ pub(super) fn write(folder: &Path, name: &FileName, remote: &[String]) -> io::Re
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(_) => {
-            let what = format!("{file} is there, and is no entry");
+            let what = format!("{file} exists and is not an entry");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
     }
@@ -166,14 +166,14 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
 pub(super) fn check_folder(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder"));
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder"));
     }
     check_owner(&found)
 }
 
 fn is_entry(path: &Path) -> io::Result<()> {
     let is_marked = read_text(path)?.starts_with(MARKER);
-    is_marked.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no entry"))
+    is_marked.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not an entry"))
 }
 
 /// Opens a file that only this user (or root) can write to.
@@ -189,7 +189,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"));
     }
     check_owner(&found)?;
     Ok(file)
@@ -233,7 +233,7 @@ fn check_owner(found: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let denied = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if found.uid() != 0 && found.uid() != own_user()? {
-        return denied(format!("it belongs to user {}, who is not the one of this process", found.uid()));
+        return denied(format!("it belongs to user {}, not to the user of this process", found.uid()));
     }
     if found.mode() & 0o022 != 0 {
         return denied(format!(
