@@ -1,11 +1,11 @@
-//! An asymmetric store-load fence. Two sides each store a private flag and then read the flag of the other
-//! side. At least one side must see the other's store. The side that runs millions of times a second calls
-//! [`light`] between its store and its load. The side that is about to sleep calls [`heavy`], which carries
-//! the cost of both.
+//! An asymmetric store-load fence. Two sides each store a private flag and then read the flag of
+//! the other side. At least one side must see the other's store. The side that runs millions of
+//! times a second calls [`light`] between its store and its load. The side that is about to sleep
+//! calls [`heavy`], which carries the cost of both.
 //!
-//! If the kernel can run a barrier on all cores that execute this process, `light` costs no instruction at
-//! run time. Otherwise both are full fences. `light` is also a full fence until the first `heavy` or
-//! [`prepare`] has found out which case applies.
+//! If the kernel can run a barrier on all cores that execute this process, `light` costs no
+//! instruction at run time. Otherwise both are full fences. `light` is also a full fence until the
+//! first `heavy` or [`prepare`] has found out which case applies.
 
 #[cfg_attr(linux_kernel, path = "barrier/membarrier.rs")]
 #[cfg_attr(not(linux_kernel), path = "barrier/fence.rs")]
@@ -22,9 +22,9 @@ pub fn heavy() {
     os::heavy();
 }
 
-/// Registers the process with the kernel, unless it is registered already. Registration can take milliseconds
-/// once the process has several threads. Call this before the threads start, so that the first [`heavy`] does
-/// not pay for it.
+/// Registers the process with the kernel, unless it is registered already. Registration can take
+/// milliseconds once the process has several threads. Call this before the threads start, so that
+/// the first [`heavy`] does not pay for it.
 pub fn prepare() {
     os::prepare();
 }
@@ -57,7 +57,8 @@ mod tests {
         }
     }
 
-    /// Waits until both sides have called this equally often. Spins, so that both sides continue together.
+    /// Waits until both sides have called this equally often. Spins, so that both sides continue
+    /// together.
     fn meet(arrivals: &AtomicU32, time: u32) {
         arrivals.fetch_add(1, AcqRel);
         let mut tries = 0_u32;

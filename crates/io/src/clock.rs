@@ -1,9 +1,11 @@
-//! The clock of the data path: ticks that cost about 10 ns to read, and their exchange rate to nanoseconds.
-//! Code that measures its own intervals (the flush rule, a spin) reads ticks and converts limits, not
-//! readings. Ticks of different threads are comparable; ticks of different processes are not.
+//! The clock of the data path: ticks that cost about 10 ns to read, and their exchange rate to
+//! nanoseconds. Code that measures its own intervals (the flush rule, a spin) reads ticks and
+//! converts limits, not readings. Ticks of different threads are comparable; ticks of different
+//! processes are not.
 //!
-//! On x86_64 a tick is one step of the processor's time stamp counter, if the counter runs at one rate on all
-//! cores and the kernel trusts it. Otherwise a tick is a nanosecond of the monotonic clock.
+//! On x86_64 a tick is one step of the processor's time stamp counter, if the counter runs at one
+//! rate on all cores and the kernel trusts it. Otherwise a tick is a nanosecond of the monotonic
+//! clock.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,8 +20,8 @@ pub fn ticks() -> u64 {
     source::ticks()
 }
 
-/// Converts nanoseconds to ticks. The first conversion in a process measures the rate, which takes about 2
-/// ms. Call [`calibrate`] to measure it at a better time.
+/// Converts nanoseconds to ticks. The first conversion in a process measures the rate, which takes
+/// about 2 ms. Call [`calibrate`] to measure it at a better time.
 #[inline]
 pub fn nanos_to_ticks(nanos: u64) -> u64 {
     rate().ticks(nanos)

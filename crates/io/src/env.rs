@@ -1,8 +1,8 @@
 //! Environment variables, ignored in programs that have more rights than their caller.
 //!
-//! A program that is set-user-ID, set-group-ID or has file capabilities has rights that its caller lacks. The
-//! caller must not choose the files that it reads and writes. Such a program therefore sees no variables
-//! through this module.
+//! A program that is set-user-ID, set-group-ID or has file capabilities has rights that its caller
+//! lacks. The caller must not choose the files that it reads and writes. Such a program therefore
+//! sees no variables through this module.
 
 use std::ffi::OsString;
 

@@ -1,5 +1,6 @@
-//! The C error number of the calling thread, and the system's text for an error number. Used by the code that
-//! answers C callers. The native numbers are re-exported so that no other crate needs the C library for them.
+//! The C error number of the calling thread, and the system's text for an error number. Used by the
+//! code that answers C callers. The native numbers are re-exported so that no other crate needs the
+//! C library for them.
 
 use std::ffi::CStr;
 use std::io;
@@ -49,8 +50,8 @@ pub fn last() -> i32 {
     unsafe { *os::location() }
 }
 
-/// Returns the system's text for an error number, or `None` if the system has no such error. The text lives
-/// as long as the process, as C callers expect. `errno` stays unchanged.
+/// Returns the system's text for an error number, or `None` if the system has no such error. The
+/// text lives as long as the process, as C callers expect. `errno` stays unchanged.
 pub fn message(number: i32) -> Option<&'static CStr> {
     let slot = MESSAGES.get(usize::try_from(number).ok()?)?;
     slot.get_or_init(|| {
@@ -62,7 +63,8 @@ pub fn message(number: i32) -> Option<&'static CStr> {
     .as_deref()
 }
 
-/// Texts copied out of the C library once, because its own buffer may change while another thread reads it.
+/// Texts copied out of the C library once, because its own buffer may change while another thread
+/// reads it.
 static MESSAGES: [OnceLock<Option<Box<CStr>>>; 256] = [const { OnceLock::new() }; 256];
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ pub const NONE: RawFd = -1;
 #[cfg(windows)]
 pub const NONE: RawFd = RawFd::MAX;
 
-/// Returns the descriptor with this number. Options and message properties carry a descriptor as C's `int`,
-/// and a negative number means no descriptor. On Windows the same conversion is valid: only 32 bits of a
-/// socket's number are significant, as between 32-bit and 64-bit programs.
+/// Returns the descriptor with this number. Options and message properties carry a descriptor as
+/// C's `int`, and a negative number means no descriptor. On Windows the same conversion is valid:
+/// only 32 bits of a socket's number are significant, as between 32-bit and 64-bit programs.
 pub fn from_int(number: i32) -> RawFd {
     RawFd::try_from(number).unwrap_or(NONE)
 }

@@ -1,8 +1,8 @@
 //! Detects a forked child without a system call.
 //!
-//! A child has the memory of its parent but only the thread that forked. A handler of fork(2) runs in the
-//! child before fork returns there. `vfork`, `posix_spawn`, `_Fork` and a bare `clone` call no handlers.
-//! After those calls only the process id shows the difference.
+//! A child has the memory of its parent but only the thread that forked. A handler of fork(2) runs
+//! in the child before fork returns there. `vfork`, `posix_spawn`, `_Fork` and a bare `clone` call
+//! no handlers. After those calls only the process id shows the difference.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -29,8 +29,9 @@ pub fn watch() {
     }
 }
 
-/// Calls `handler` in every child forked from now on, in the child's only thread. The handler must not take a
-/// lock or allocate memory. If the system lacks the memory to register the handler, it is not called.
+/// Calls `handler` in every child forked from now on, in the child's only thread. The handler must
+/// not take a lock or allocate memory. If the system lacks the memory to register the handler, it
+/// is not called.
 pub fn call_in_child(handler: extern "C" fn()) {
     os::call_in_child(handler);
 }

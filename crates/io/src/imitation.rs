@@ -1,9 +1,10 @@
-//! Emulates functions of macOS's C library on Linux. Built only with `--cfg tautline_bsd`, which is for
-//! tests. The code for other systems thereby runs on the machines that run the tests. These tests show that
-//! the code does as intended. They cannot show that the real kernels behave as the code assumes.
+//! Emulates functions of macOS's C library on Linux. Built only with `--cfg tautline_bsd`, which is
+//! for tests. The code for other systems thereby runs on the machines that run the tests. These
+//! tests show that the code does as intended. They cannot show that the real kernels behave as the
+//! code assumes.
 //!
-//! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set. Where the
-//! kernels differ, the table follows the stricter ones:
+//! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set.
+//! Where the kernels differ, the table follows the stricter ones:
 //! - Adding a filter again does not change how it was added (FreeBSD, NetBSD).
 //! - Every change replaces the other values (macOS).
 //! - Deleting a missing filter fails.
@@ -51,8 +52,8 @@ pub(crate) const SOL_LOCAL: c_int = 0;
 pub(crate) const LOCAL_PEERPID: c_int = 0x2;
 pub(crate) const TCP_KEEPALIVE: c_int = 0x10;
 
-/// All kqueues of a process. A forked child gets a new, empty table, so that it never meets a lock that the
-/// parent held.
+/// All kqueues of a process. A forked child gets a new, empty table, so that it never meets a lock
+/// that the parent held.
 struct Table {
     process: u32,
     queues: Mutex<HashMap<c_int, Queue>>,
@@ -114,7 +115,8 @@ pub(crate) unsafe fn kqueue() -> c_int {
     // SAFETY: an integer in, a descriptor out.
     let fd = unsafe { epoll_create1(EPOLL_CLOEXEC) };
     let mut queues = queues();
-    // The new descriptor may reuse the number of an older kqueue, and other kqueues may have been closed.
+    // The new descriptor may reuse the number of an older kqueue, and other kqueues may have been
+    // closed.
     // SAFETY: fcntl accepts any number.
     queues.retain(|&other, _| other != fd && unsafe { fcntl(other, F_GETFD) } != -1);
     queues.insert(fd, Queue::default());
@@ -210,8 +212,8 @@ impl Queue {
         }
         let unit = if change.fflags & NOTE_USECONDS != 0 { 1_000 } else { 1_000_000 };
         let span = Duration::from_nanos((change.data as u64).saturating_mul(unit));
-        // SAFETY: integers in, a descriptor of our own out. The time spans are a struct that outlives the
-        // call, and the old value is not requested.
+        // SAFETY: integers in, a descriptor of our own out. The time spans are a struct that
+        // outlives the call, and the old value is not requested.
         let fd = unsafe {
             let fd = OwnedFd::from_raw_fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
             let never = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -344,7 +346,8 @@ pub(crate) unsafe fn getsockopt(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: the caller's arguments, or values of our own. Options of macOS have an int as their value.
+    // SAFETY: the caller's arguments, or values of our own. Options of macOS have an int as their
+    // value.
     unsafe {
         match (level, name) {
             (SOL_LOCAL, LOCAL_PEERPID) => {
@@ -369,7 +372,8 @@ pub(crate) unsafe fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    // SAFETY: the caller's arguments, or values of our own. Options of macOS have an int as their value.
+    // SAFETY: the caller's arguments, or values of our own. Options of macOS have an int as their
+    // value.
     unsafe {
         match (level, name) {
             // On Linux a flag of each call has this effect.
@@ -391,8 +395,8 @@ pub(crate) fn hear_joined_only(fd: BorrowedFd<'_>, v4: bool) {
         false => (IPPROTO_IPV6, IPV6_MULTICAST_ALL),
     };
     let (off, length) = (0_i32, size_of::<c_int>() as socklen_t);
-    // SAFETY: the descriptor is open while borrowed, and the call reads an int of our own. An older Linux
-    // refuses the option and changes no state.
+    // SAFETY: the descriptor is open while borrowed, and the call reads an int of our own. An older
+    // Linux refuses the option and changes no state.
     unsafe { ::libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const off).cast(), length) };
 }
 

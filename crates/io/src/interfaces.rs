@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::sys::check;
 
-/// Returns the addresses of an interface in the system's order, with port 0. Link-local addresses carry their
-/// zone. Fails with ENODEV if the interface does not exist or has no address.
+/// Returns the addresses of an interface in the system's order, with port 0. Link-local addresses
+/// carry their zone. Fails with ENODEV if the interface does not exist or has no address.
 pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let interfaces = Interfaces::query()?;
     let addresses: Vec<SocketAddr> =
@@ -32,8 +32,8 @@ pub fn name_of(scope_id: u32) -> Option<String> {
         return None;
     }
     let mut name = [0_u8; MOST_BYTES];
-    // SAFETY: the call writes a terminated name of at most IF_NAMESIZE bytes into the exclusive buffer, which
-    // is at least that long.
+    // SAFETY: the call writes a terminated name of at most IF_NAMESIZE bytes into the exclusive
+    // buffer, which is at least that long.
     let found = unsafe { libc::if_indextoname(scope_id, name.as_mut_ptr().cast()) };
     if found.is_null() {
         return None;
@@ -85,8 +85,8 @@ impl Entry<'_> {
         let family = libc::c_int::from(unsafe { self.0.ifa_addr.as_ref() }?.sa_family);
         match family {
             libc::AF_INET => {
-                // SAFETY: the family gives the type, and an address of that family is complete. The read does
-                // not rely on alignment.
+                // SAFETY: the family gives the type, and an address of that family is complete. The
+                // read does not rely on alignment.
                 let raw = unsafe { self.0.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
                 Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
             }

@@ -1,5 +1,5 @@
-//! A kqueue, the basis of the reactor and the timer on systems other than Linux. The C types of its fields
-//! differ from system to system. This module hides these differences.
+//! A kqueue, the basis of the reactor and the timer on systems other than Linux. The C types of its
+//! fields differ from system to system. This module hides these differences.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -20,12 +20,13 @@ pub(crate) type Flags = u16;
 #[cfg(target_os = "netbsd")]
 pub(crate) type Flags = u32;
 
-/// A descriptor of the kernel that holds filters. It can be polled, and it can be a member of another kqueue.
+/// A descriptor of the kernel that holds filters. It can be polled, and it can be a member of
+/// another kqueue.
 #[derive(Debug)]
 pub(crate) struct Kqueue {
     fd: ManuallyDrop<OwnedFd>,
-    /// Process that owns the kqueue. A forked child does not inherit it, and its number may name another
-    /// descriptor there.
+    /// Process that owns the kqueue. A forked child does not inherit it, and its number may name
+    /// another descriptor there.
     process: u32,
 }
 
@@ -55,8 +56,8 @@ impl Kqueue {
     /// Makes the changes in order. Stops at the first change that fails.
     pub(crate) fn change(&self, changes: &[Kevent]) -> io::Result<()> {
         let none = std::ptr::null_mut();
-        // SAFETY: pointer and length describe the slice of C's structs (repr(transparent)), which the call
-        // only reads. The call has no buffer to write to.
+        // SAFETY: pointer and length describe the slice of C's structs (repr(transparent)), which
+        // the call only reads. The call has no buffer to write to.
         check(unsafe {
             libc::kevent(
                 self.fd.as_raw_fd(),
@@ -70,13 +71,13 @@ impl Kqueue {
         Ok(())
     }
 
-    /// Writes events to a prefix of `events` and returns its length. Returns 0 after `timeout`, or after a
-    /// hundred days. A signal is an error.
+    /// Writes events to a prefix of `events` and returns its length. Returns 0 after `timeout`, or
+    /// after a hundred days. A signal is an error.
     pub(crate) fn wait(&self, events: &mut [Kevent], timeout: Option<Duration>) -> io::Result<usize> {
         let span = timeout.map(|timeout| timespec(timeout.min(LONGEST)));
         let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the call reads no changes. Pointer and length describe one exclusive slice of C's structs
-        // (repr(transparent)). The time span, if any, outlives the call.
+        // SAFETY: the call reads no changes. Pointer and length describe one exclusive slice of C's
+        // structs (repr(transparent)). The time span, if any, outlives the call.
         let count = unsafe {
             libc::kevent(
                 self.fd.as_raw_fd(),
@@ -127,8 +128,8 @@ impl Kevent {
         self
     }
 
-    /// Restricts the filter to the end of the stream. The low-water mark is larger than any buffer, so that
-    /// data never triggers a read filter.
+    /// Restricts the filter to the end of the stream. The low-water mark is larger than any buffer,
+    /// so that data never triggers a read filter.
     pub(crate) fn of_the_end(mut self) -> Self {
         self.0.fflags = libc::NOTE_LOWAT;
         self.0.data = i32::MAX as _;
@@ -159,8 +160,8 @@ impl Kevent {
     }
 }
 
-/// True if the other end will send no further data to this socket. (The answer of poll(2) differs from system
-/// to system.)
+/// True if the other end will send no further data to this socket. (The answer of poll(2) differs
+/// from system to system.)
 pub(crate) fn has_ended(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let queue = Kqueue::new()?;
     let number = socket.as_raw_fd() as usize;
@@ -170,8 +171,9 @@ pub(crate) fn has_ended(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(count == 1 && events[0].is_end())
 }
 
-/// True if both directions of a descriptor have ended. The caller knows that reading has ended. macOS reports
-/// the end only for a direction that is asked for, and reports the end of writing only in this case.
+/// True if both directions of a descriptor have ended. The caller knows that reading has ended.
+/// macOS reports the end only for a direction that is asked for, and reports the end of writing
+/// only in this case.
 pub(crate) fn has_hung_up(fd: RawFd) -> bool {
     let mut fds = [PollFd::new(fd, PollFd::OUT)];
     matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..))
@@ -190,7 +192,8 @@ pub(crate) fn is_socket(fd: BorrowedFd<'_>) -> bool {
 /// Longest wait. Some kernels refuse to wait for years.
 const LONGEST: Duration = Duration::from_secs(10_000_000);
 
-/// Unit of a timer. On macOS also the flag that keeps the system from coalescing it with other timers.
+/// Unit of a timer. On macOS also the flag that keeps the system from coalescing it with other
+/// timers.
 #[cfg(apple)]
 const TIMER_FLAGS: u32 = libc::NOTE_USECONDS | libc::NOTE_CRITICAL;
 #[cfg(any(target_os = "freebsd", target_os = "netbsd"))]

@@ -1,5 +1,5 @@
-//! The operating system, as the engine sees it. Every system call of the project and nearly all OS-level
-//! `unsafe` is in this crate, behind safe types. This crate does not know the protocol.
+//! The operating system, as the engine sees it. Every system call of the project and nearly all
+//! OS-level `unsafe` is in this crate, behind safe types. This crate does not know the protocol.
 //!
 //! ```text
 //!   reactor   readiness of many descriptors (epoll, kqueue; poll(2) for tests)
@@ -13,11 +13,11 @@
 //!   env       variables, unless the caller has fewer rights
 //! ```
 //!
-//! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking. Interrupted
-//! calls are retried, except by the functions that wait. Those report the interruption or return without a
-//! result, so that the caller can check its own state again. No input from the kernel, a peer or a caller
-//! makes a function panic. Code that differs between systems is in sibling files, which the `mod` line
-//! selects.
+//! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking.
+//! Interrupted calls are retried, except by the functions that wait. Those report the interruption
+//! or return without a result, so that the caller can check its own state again. No input from the
+//! kernel, a peer or a caller makes a function panic. Code that differs between systems is in
+//! sibling files, which the `mod` line selects.
 
 #![warn(unreachable_pub)]
 

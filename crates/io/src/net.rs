@@ -1,9 +1,9 @@
-//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections and the identity of the
-//! peer. Also datagrams over UDP.
+//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections and the
+//! identity of the peer. Also datagrams over UDP.
 //!
 //! Used by the transports. No call blocks: a call that would block returns
-//! [`std::io::ErrorKind::WouldBlock`], and a reactor reports readiness. Errors carry the system's number
-//! (`raw_os_error`).
+//! [`std::io::ErrorKind::WouldBlock`], and a reactor reports readiness. Errors carry the system's
+//! number (`raw_os_error`).
 
 use std::io;
 
@@ -52,9 +52,10 @@ pub const SHARES_MEMORY: bool = cfg!(linux_kernel);
 /// Capacity in bytes of the shared memory of one direction.
 pub const SHARED_CAPACITY: usize = if cfg!(simulated) { 32 * 1024 } else { 2 * 1024 * 1024 };
 
-/// True if an error of [`Listener::accept`] concerns only the connection that was being accepted (accept(2)).
-/// The caller may then accept the next connection at once. Other errors, such as a lack of descriptors or a
-/// sandbox that refuses the call, may repeat as long as the connection waits.
+/// True if an error of [`Listener::accept`] concerns only the connection that was being accepted
+/// (accept(2)). The caller may then accept the next connection at once. Other errors, such as a
+/// lack of descriptors or a sandbox that refuses the call, may repeat as long as the connection
+/// waits.
 pub fn concerns_one_connection(error: &io::Error) -> bool {
     let of_the_network = [
         libc::ECONNABORTED,

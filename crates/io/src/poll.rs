@@ -1,5 +1,5 @@
-//! Readiness of a few descriptors, queried once. The owner of a socket sleeps in this call. For many
-//! descriptors that stay registered, see [`crate::reactor`].
+//! Readiness of a few descriptors, queried once. The owner of a socket sleeps in this call. For
+//! many descriptors that stay registered, see [`crate::reactor`].
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -53,8 +53,8 @@ const _: () = assert!(
     size_of::<PollFd>() == size_of::<libc::pollfd>() && align_of::<PollFd>() == align_of::<libc::pollfd>()
 );
 
-/// Waits until a descriptor is ready, and returns the number of ready descriptors, or 0 after `timeout`. A
-/// signal ends the wait with [`io::ErrorKind::Interrupted`].
+/// Waits until a descriptor is ready, and returns the number of ready descriptors, or 0 after
+/// `timeout`. A signal ends the wait with [`io::ErrorKind::Interrupted`].
 pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> {
     // SAFETY: PollFd has the fields of libc::pollfd in the same order (repr(C)), the same size and
     // alignment (asserted above), and every bit pattern is valid for both.
@@ -65,7 +65,8 @@ pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> 
     }
 }
 
-/// Set of signals that a thread blocks while it sleeps in [`poll`]. The set replaces the thread's own.
+/// Set of signals that a thread blocks while it sleeps in [`poll`]. The set replaces the thread's
+/// own.
 #[derive(Clone, Copy)]
 pub struct SignalMask(libc::sigset_t);
 
@@ -83,8 +84,8 @@ impl SignalMask {
         (!mask.is_null()).then(|| SignalMask(unsafe { mask.cast::<libc::sigset_t>().read_unaligned() }))
     }
 
-    /// Catches a pending signal that this mask does not block. Fails with [`io::ErrorKind::Interrupted`] if
-    /// there was one.
+    /// Catches a pending signal that this mask does not block. Fails with
+    /// [`io::ErrorKind::Interrupted`] if there was one.
     pub fn catch(self) -> io::Result<()> {
         self.during(|| poll(&mut [], Some(Duration::ZERO))).map(|_| ())
     }

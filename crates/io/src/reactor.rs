@@ -1,8 +1,8 @@
-//! Readiness of many descriptors that stay registered. A driver thread waits in one reactor. A socket with
-//! several connections has a separate reactor, which can be registered in another one.
+//! Readiness of many descriptors that stay registered. A driver thread waits in one reactor. A
+//! socket with several connections has a separate reactor, which can be registered in another one.
 //!
-//! All methods may be called from any thread, also while another thread waits. A descriptor must be removed
-//! before it is closed.
+//! All methods may be called from any thread, also while another thread waits. A descriptor must be
+//! removed before it is closed.
 
 use std::io;
 use std::time::Duration;
@@ -54,7 +54,8 @@ impl Interest {
     pub const BOTH: Interest = Interest { readable: true, ..Interest::WRITE };
     /// Wait for the end of the other end's data.
     pub const END: Interest = Interest { ended: true, ..Interest::NONE };
-    /// Wait for no condition: muted. A hang-up is still reported, but at most once until the next `modify`.
+    /// Wait for no condition: muted. A hang-up is still reported, but at most once until the next
+    /// `modify`.
     pub const NONE: Interest = Interest { readable: false, writable: false, ended: false };
 }
 
@@ -87,22 +88,22 @@ pub trait Reactor: Send + Sync {
     /// Registers a descriptor. Fails with EEXIST if it is registered already.
     fn add(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()>;
 
-    /// Replaces token, interest and mode of a registered descriptor, and arms it. Fails with ENOENT if it is
-    /// not registered. If the descriptor is ready now, the next wait reports it, even a wait already under
-    /// way.
+    /// Replaces token, interest and mode of a registered descriptor, and arms it. Fails with ENOENT
+    /// if it is not registered. If the descriptor is ready now, the next wait reports it, even a
+    /// wait already under way.
     fn modify(&self, fd: BorrowedFd<'_>, token: Token, interest: Interest, mode: Mode) -> io::Result<()>;
 
-    /// Removes a descriptor. Fails with ENOENT if it is not registered. A wait that has already collected its
-    /// events can still report it.
+    /// Removes a descriptor. Fails with ENOENT if it is not registered. A wait that has already
+    /// collected its events can still report it.
     fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// Replaces `events` with the events that are ready, after at most `timeout`. A signal or the timeout
-    /// leaves the list empty. One call returns a bounded number of events, and later calls return the
-    /// remaining ones.
+    /// Replaces `events` with the events that are ready, after at most `timeout`. A signal or the
+    /// timeout leaves the list empty. One call returns a bounded number of events, and later calls
+    /// return the remaining ones.
     fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Returns a descriptor that is readable while any member is ready, if this set has one. It can be polled
-    /// or registered in another set.
+    /// Returns a descriptor that is readable while any member is ready, if this set has one. It can
+    /// be polled or registered in another set.
     fn as_pollable(&self) -> Option<BorrowedFd<'_>>;
 }
 

@@ -1,10 +1,11 @@
-//! Resolves host names to addresses. [`addresses`] asks the system directly. A [`Resolver`] works off the
-//! caller's path: its one background thread resolves one name after the other and calls back.
+//! Resolves host names to addresses. [`addresses`] asks the system directly. A [`Resolver`] works
+//! off the caller's path: its one background thread resolves one name after the other and calls
+//! back.
 //!
-//! The thread starts with the first question. It ends when no question has come for a while or when the
-//! resolver is dropped. A question that the system is working on cannot be cancelled, and may take long.
-//! Therefore a question keeps its asker alive only while the callback runs. If the asker is gone, the answer
-//! is dropped, and its waiting questions are never sent.
+//! The thread starts with the first question. It ends when no question has come for a while or when
+//! the resolver is dropped. A question that the system is working on cannot be cancelled, and may
+//! take long. Therefore a question keeps its asker alive only while the callback runs. If the asker
+//! is gone, the answer is dropped, and its waiting questions are never sent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -61,14 +62,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     questions: VecDeque<Question>,
-    /// True if a thread takes the questions. The thread clears this under the lock, so that no question is
-    /// left without a thread.
+    /// True if a thread takes the questions. The thread clears this under the lock, so that no
+    /// question is left without a thread.
     running: bool,
     dropped: bool,
 }
 
 impl State {
-    /// Adds a question. Before the list grows, removes the questions whose asker is gone, and returns them.
+    /// Adds a question. Before the list grows, removes the questions whose asker is gone, and
+    /// returns them.
     fn add(&mut self, question: Question) -> VecDeque<Question> {
         let mut unwanted = VecDeque::new();
         if self.questions.len() == self.questions.capacity() {
@@ -132,9 +134,9 @@ impl Resolver {
         Resolver { shared: Arc::new(shared) }
     }
 
-    /// Asks for the addresses of `host`, and returns at once. The resolver's thread calls `done` with the
-    /// asker, and holds the asker only during that call. If the asker is gone by then, `done` is never
-    /// called.
+    /// Asks for the addresses of `host`, and returns at once. The resolver's thread calls `done`
+    /// with the asker, and holds the asker only during that call. If the asker is gone by then,
+    /// `done` is never called.
     ///
     /// # Errors
     /// Fails if no thread can be started. `done` is not called then.
@@ -212,8 +214,8 @@ impl Shared {
     }
 }
 
-/// Orders addresses as they are best tried (RFC 8305, section 4): alternates between the families, starting
-/// with the family of the first address. Each family keeps its order.
+/// Orders addresses as they are best tried (RFC 8305, section 4): alternates between the families,
+/// starting with the family of the first address. Each family keeps its order.
 pub fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut these, mut others): (VecDeque<_>, VecDeque<_>) =
@@ -229,8 +231,8 @@ pub fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets, and with a scope (`%eth0`, `%2`)
-/// if it is link-local. Returns `None` for any other text.
+/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets, and with a scope
+/// (`%eth0`, `%2`) if it is link-local. Returns `None` for any other text.
 pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(ip) = host.parse::<Ipv4Addr>() {
         return Some(SocketAddr::new(ip.into(), port));
@@ -247,8 +249,8 @@ pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
-/// Returns the zone of an IPv6 address: the number of an interface given by name or number. Never returns 0,
-/// which would mean no zone.
+/// Returns the zone of an IPv6 address: the number of an interface given by name or number. Never
+/// returns 0, which would mean no zone.
 pub fn parse_scope(scope: &str) -> Option<u32> {
     interfaces::scope_id(scope).or_else(|| scope.parse().ok().filter(|number| *number != 0))
 }

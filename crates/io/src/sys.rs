@@ -1,5 +1,5 @@
-//! Helpers for C calls: return values as `io::Result`, retries of interrupted calls, and the descriptor
-//! primitives that differ between systems (`os`).
+//! Helpers for C calls: return values as `io::Result`, retries of interrupted calls, and the
+//! descriptor primitives that differ between systems (`os`).
 
 use std::io;
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
     }
 }
 
-/// Converts a time span to whole milliseconds, for calls without a finer unit. Rounds up, so that no thread
-/// wakes too early. No span is -1, which means no limit.
+/// Converts a time span to whole milliseconds, for calls without a finer unit. Rounds up, so that
+/// no thread wakes too early. No span is -1, which means no limit.
 pub(crate) fn milliseconds(span: Option<Duration>) -> libc::c_int {
     match span {
         None => -1,

@@ -1,5 +1,5 @@
-//! Settings of the calling thread: its name, cores, priority and signals. Background threads call these
-//! functions first.
+//! Settings of the calling thread: its name, cores, priority and signals. Background threads call
+//! these functions first.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,15 +19,15 @@ mod posix;
 #[cfg(unix)]
 use posix as common;
 
-/// Marks a thread of ours for as long as this value lives, from the thread's first act to its last. Functions
-/// registered with [`tautline_mem::thread::at_end`] run at the end.
+/// Marks a thread of ours for as long as this value lives, from the thread's first act to its last.
+/// Functions registered with [`tautline_mem::thread::at_end`] run at the end.
 #[must_use = "the thread counts as ours only while this value lives"]
 #[derive(Debug)]
 pub struct OwnThread(tautline_mem::thread::OwnThread);
 
 impl OwnThread {
-    /// Marks the calling thread. Blocks all signals, because the program's signals belong to the program's
-    /// threads.
+    /// Marks the calling thread. Blocks all signals, because the program's signals belong to the
+    /// program's threads.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         block_all_signals();
@@ -35,8 +35,8 @@ impl OwnThread {
     }
 }
 
-/// Yields the core once, and returns how many ticks passed until the thread ran again: very few on an idle
-/// core, many if another thread needed it.
+/// Yields the core once, and returns how many ticks passed until the thread ran again: very few on
+/// an idle core, many if another thread needed it.
 #[inline]
 pub fn yield_now_timed() -> u64 {
     let before = ticks();
@@ -44,8 +44,8 @@ pub fn yield_now_timed() -> u64 {
     ticks().saturating_sub(before)
 }
 
-/// Sleeps for `span`, regardless of signals. The standard library's function panics in a sandbox that refuses
-/// clock_nanosleep.
+/// Sleeps for `span`, regardless of signals. The standard library's function panics in a sandbox
+/// that refuses clock_nanosleep.
 pub fn sleep(span: Duration) {
     let start = Instant::now();
     while let Some(left) = span.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
@@ -68,8 +68,8 @@ pub fn set_name(name: &str) {
     }
 }
 
-/// Restricts the calling thread to these cores. Fails with EINVAL if all of them are missing, and with
-/// ENOTSUP if the system does not support it.
+/// Restricts the calling thread to these cores. Fails with EINVAL if all of them are missing, and
+/// with ENOTSUP if the system does not support it.
 pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     os::set_affinity(cpus)
 }
@@ -79,21 +79,21 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     set_affinity(&[cpu])
 }
 
-/// Sets scheduling policy and priority of the calling thread. A negative value leaves the current setting. A
-/// priority outside the policy's range becomes the nearest one within it. Fails with ENOTSUP if the system
-/// does not support it.
+/// Sets scheduling policy and priority of the calling thread. A negative value leaves the current
+/// setting. A priority outside the policy's range becomes the nearest one within it. Fails with
+/// ENOTSUP if the system does not support it.
 pub fn set_scheduling(policy: i32, priority: i32) -> io::Result<()> {
     common::set_scheduling(policy, priority)
 }
 
-/// Sets how late the kernel may end the calling thread's timed waits in order to bundle wake-ups. Has no
-/// effect on systems without this setting.
+/// Sets how late the kernel may end the calling thread's timed waits in order to bundle wake-ups.
+/// Has no effect on systems without this setting.
 pub fn set_timer_slack_ns(nanos: u64) {
     os::set_timer_slack_ns(nanos);
 }
 
-/// Blocks the process's signals in the calling thread. Background threads call this first, so that the
-/// program's handlers run only on its own threads.
+/// Blocks the process's signals in the calling thread. Background threads call this first, so that
+/// the program's handlers run only on its own threads.
 pub fn block_all_signals() {
     common::block_all_signals();
 }
@@ -108,8 +108,8 @@ pub fn cpu_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the number of runnable threads in the whole system, including this one. `None` if the system does
-/// not report it. Takes some microseconds.
+/// Returns the number of runnable threads in the whole system, including this one. `None` if the
+/// system does not report it. Takes some microseconds.
 pub fn runnable() -> Option<usize> {
     os::runnable()
 }

@@ -1,5 +1,5 @@
-//! A descriptor that becomes readable when a time has passed. A driver registers it in its reactor, so that
-//! another thread can arm a timer for the driver without waking it.
+//! A descriptor that becomes readable when a time has passed. A driver registers it in its reactor,
+//! so that another thread can arm a timer for the driver without waking it.
 
 #[cfg_attr(linux_kernel, path = "timer/timerfd.rs")]
 #[cfg_attr(windows, path = "timer/windows.rs")]

@@ -1,8 +1,8 @@
-//! The module `libc` on Windows, used by the code that all systems share. Gives Winsock's calls, types and
-//! numbers the names of POSIX.
+//! The module `libc` on Windows, used by the code that all systems share. Gives Winsock's calls,
+//! types and numbers the names of POSIX.
 //!
-//! Error numbers are the system's, as in `std::io::Error`. C callers know other numbers by the same names
-//! ([`crate::errno`]).
+//! Error numbers are the system's, as in `std::io::Error`. C callers know other numbers by the same
+//! names ([`crate::errno`]).
 
 #![allow(non_camel_case_types, reason = "C's names")]
 
@@ -190,8 +190,8 @@ pub(crate) unsafe fn recv(fd: RawFd, bytes: *mut c_void, length: usize, flags: c
 /// POSIX's function of this name. Starts Winsock first.
 ///
 /// # Safety
-/// Both strings are terminated or null. The hints are null or valid. The call has exclusive access to the
-/// result.
+/// Both strings are terminated or null. The hints are null or valid. The call has exclusive access
+/// to the result.
 pub(crate) unsafe fn getaddrinfo(
     host: *const c_char,
     service: *const c_char,

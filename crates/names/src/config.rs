@@ -12,7 +12,8 @@ use tautline_policy::table::{Table, Value};
 const DNS_PORT: u16 = 53;
 /// Lease of an entry in NATS, if the file does not set one.
 const LEASE: Duration = Duration::from_secs(10);
-/// Lifetime of names from the file. A changed file is read again as a whole, so its names need no refresh.
+/// Lifetime of names from the file. A changed file is read again as a whole, so its names need no
+/// refresh.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
 /// Content of a names file.
@@ -25,8 +26,8 @@ pub struct Names {
     pub folder: Option<Folder>,
     /// Names in DNS.
     pub dns: Option<Dns>,
-    /// Bucket through which hosts exchange the bound endpoints of their programs. Used by `taut names`, not
-    /// by the library.
+    /// Bucket through which hosts exchange the bound endpoints of their programs. Used by `taut
+    /// names`, not by the library.
     pub nats: Option<Nats>,
 }
 
@@ -52,8 +53,8 @@ pub struct Dns {
     pub servers: Vec<SocketAddr>,
     /// Port of servers that have addresses but no SRV records.
     pub port: Option<u16>,
-    /// True if both IPv4 and IPv6 addresses of a host are used. Otherwise the IPv4 addresses are used alone
-    /// if there are any.
+    /// True if both IPv4 and IPv6 addresses of a host are used. Otherwise the IPv4 addresses are
+    /// used alone if there are any.
     pub both_families: bool,
 }
 
@@ -222,7 +223,8 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
     Ok(nats)
 }
 
-/// Reads an absolute path. Programs have different working directories, so a relative path is a fault.
+/// Reads an absolute path. Programs have different working directories, so a relative path is a
+/// fault.
 fn from_root(value: Value<'_>) -> Result<PathBuf, Fault> {
     let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);

@@ -1,10 +1,10 @@
-//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`. If there are no such records and the file has a port,
-//! the addresses of `NAME.SUFFIX`.
+//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`. If there are no such records and the file has
+//! a port, the addresses of `NAME.SUFFIX`.
 //!
-//! An answer is refreshed when the shortest time to live in it has passed. Only an answer of the name's own
-//! servers counts, including the answer that the name does not exist. An error of a server, or no response,
-//! leaves earlier results in force. If this happens for one target of SRV records, the other targets still
-//! count, and so do its earlier addresses.
+//! An answer is refreshed when the shortest time to live in it has passed. Only an answer of the
+//! name's own servers counts, including the answer that the name does not exist. An error of a
+//! server, or no response, leaves earlier results in force. If this happens for one target of SRV
+//! records, the other targets still count, and so do its earlier addresses.
 
 mod ask;
 
@@ -30,8 +30,8 @@ const MOST: Duration = Duration::from_secs(3600);
 const NOTHING: Duration = Duration::from_secs(5);
 /// Most servers of one name.
 const MOST_SERVERS: usize = 1000;
-/// Shortest lifetime of an answer per query that it took. The servers of a name decide how many queries are
-/// needed.
+/// Shortest lifetime of an answer per query that it took. The servers of a name decide how many
+/// queries are needed.
 const EACH_QUESTION: Duration = Duration::from_millis(10);
 /// File in which the system lists its servers.
 const SYSTEM: &str = "/etc/resolv.conf";
@@ -101,8 +101,8 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only the records with the lowest
-    /// priority number, which are preferred.
+    /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only
+    /// the records with the lowest priority number, which are preferred.
     fn services(
         &mut self,
         name: &str,
@@ -162,8 +162,8 @@ impl Asking<'_> {
         Ok(Some(found))
     }
 
-    /// Returns the addresses of a host. A host with addresses of both families must not be connected to
-    /// twice, so its IPv4 addresses are used, unless the file asks for both.
+    /// Returns the addresses of a host. A host with addresses of both families must not be
+    /// connected to twice, so its IPv4 addresses are used, unless the file asks for both.
     fn addresses(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
         let mut found = Vec::new();
         self.each(host, TYPE::A, |data| {
@@ -181,8 +181,8 @@ impl Asking<'_> {
         Ok(found)
     }
 
-    /// Calls `take` for each record of this kind in the answer, including records of the names that an alias
-    /// (CNAME) leads to.
+    /// Calls `take` for each record of this kind in the answer, including records of the names that
+    /// an alias (CNAME) leads to.
     fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
         let Reply(message) = ask::ask(&self.servers, name, kind)?;
@@ -208,8 +208,8 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-/// Reads the servers of a resolv.conf(5) as glibc does: text after the address is a comment. If it lists no
-/// server, returns the server of this host.
+/// Reads the servers of a resolv.conf(5) as glibc does: text after the address is a comment. If it
+/// lists no server, returns the server of this host.
 fn of_system(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
         let line = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;

@@ -1,5 +1,5 @@
-//! The folder of a host. It lists the bound endpoints of the host's programs, and known endpoints of other
-//! hosts.
+//! The folder of a host. It lists the bound endpoints of the host's programs, and known endpoints
+//! of other hosts.
 //!
 //! ```text
 //!  FOLDER/NAME/ID        an entry: the endpoints for other hosts, one a line
@@ -7,11 +7,12 @@
 //!  FOLDER/NAME/ID@HOST   an entry of another host, written by `taut names`
 //! ```
 //!
-//! A program holds a lock on its entry as long as it lives. The system releases the lock when the program
-//! dies for any reason. An entry without a lock therefore belongs to a dead program, and the next reader of
-//! the folder removes it. An entry of another host has no lock.
+//! A program holds a lock on its entry as long as it lives. The system releases the lock when the
+//! program dies for any reason. An entry without a lock therefore belongs to a dead program, and
+//! the next reader of the folder removes it. An entry of another host has no lock.
 //!
-//! Only this user may write to the folder. Files that are not entries (`folder/entry.rs`) are left unchanged.
+//! Only this user may write to the folder. Files that are not entries (`folder/entry.rs`) are left
+//! unchanged.
 
 mod entry;
 
@@ -65,7 +66,8 @@ impl Registration {
     /// Creates the folder of the name, and chooses the identifier of the entry.
     ///
     /// # Errors
-    /// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can write to.
+    /// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
+    /// write to.
     pub fn prepare(folder: &Folder, name: &str) -> io::Result<Registration> {
         let folder = make_folder(folder, name)?;
         Ok(Registration { folder, id: new_id(), file: None, process: std::process::id() })
@@ -133,7 +135,8 @@ impl Resolver for InFolder {
 /// Returns the bound endpoints of all programs of this host.
 ///
 /// # Errors
-/// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can write to.
+/// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
+/// write to.
 pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
     let of = |name: String, found: Found| LocalEntry { name, id: found.id, remote: found.remote };
     Ok(all(folder)?.into_iter().filter(|(_, f)| f.host.is_none()).map(|(name, f)| of(name, f)).collect())
@@ -190,8 +193,8 @@ pub fn unmirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<(
 /// Returns the identifier of this host. `new` creates it once, and it is kept in the folder.
 ///
 /// # Errors
-/// The system's error. [`io::ErrorKind::PermissionDenied`] for a folder that other users can write to.
-/// [`io::ErrorKind::InvalidData`] if the file of the host does not hold an identifier.
+/// The system's error. [`io::ErrorKind::PermissionDenied`] for a folder that other users can write
+/// to. [`io::ErrorKind::InvalidData`] if the file of the host does not hold an identifier.
 pub fn host(folder: &Folder, new: impl FnOnce() -> String) -> io::Result<String> {
     make_private(&folder.path)?;
     let known = match entry::read_text(&folder.path.join(HOST)) {
@@ -282,8 +285,8 @@ fn make_folder(folder: &Folder, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Creates a folder and its parents for this user alone. An existing folder must be writable by this user
-/// only.
+/// Creates a folder and its parents for this user alone. An existing folder must be writable by
+/// this user only.
 fn make_private(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -291,7 +294,8 @@ fn make_private(path: &Path) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
     entry::check_folder(path).map_err(|error| {
-        // With the path, because the caller reports this error where it would otherwise have only a number.
+        // With the path, because the caller reports this error where it would otherwise have only a
+        // number.
         io::Error::new(error.kind(), format!("{}: {error}", path.display()))
     })
 }

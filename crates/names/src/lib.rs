@@ -6,8 +6,8 @@
 //!            └── [dns]    ─▶ ByDns ─────┘
 //! ```
 //!
-//! A names file selects the resolvers. It is read as a whole or not at all: an unknown or invalid value is a
-//! fault with its line. `docs/use/names.md` describes the file.
+//! A names file selects the resolvers. It is read as a whole or not at all: an unknown or invalid
+//! value is a fault with its line. `docs/use/names.md` describes the file.
 //!
 //! ```
 //! use tautline_names::{Names, RESOLVERS};
@@ -53,7 +53,8 @@ pub struct Entry {
 pub struct Answer {
     /// Sockets and servers behind the name; may be empty.
     pub entries: Vec<Entry>,
-    /// Endpoints that were left out because a name may not stand for them. At most [`MOST_REFUSED`].
+    /// Endpoints that were left out because a name may not stand for them. At most
+    /// [`MOST_REFUSED`].
     pub refused: Vec<String>,
     /// Time after which to ask again.
     pub fresh_for: Duration,
@@ -94,12 +95,12 @@ pub trait Resolver: Send + Sync {
         false
     }
 
-    /// Returns the current entries of a name: the answer of [`Resolver::look_up`] without the endpoints that
-    /// a name may not stand for. May take seconds.
+    /// Returns the current entries of a name: the answer of [`Resolver::look_up`] without the
+    /// endpoints that a name may not stand for. May take seconds.
     ///
-    /// Only endpoints of streams remain. An `inproc` endpoint would lead into the program itself, past CURVE
-    /// and ZAP. An `ipc` endpoint is accepted only from this host. A `tcp` endpoint must not have a source
-    /// address, because a policy rule could mistake it for the destination.
+    /// Only endpoints of streams remain. An `inproc` endpoint would lead into the program itself,
+    /// past CURVE and ZAP. An `ipc` endpoint is accepted only from this host. A `tcp` endpoint must
+    /// not have a source address, because a policy rule could mistake it for the destination.
     ///
     /// # Errors
     /// As [`Resolver::look_up`].

@@ -1,8 +1,8 @@
 //! Opens and reads files of settings: policies, names files, keys, certificates.
 //!
-//! The path of such a file may lead to a pipe, which blocks its reader until another process writes, or to a
-//! device, which may never end. Therefore this module opens only regular files and limits the number of bytes
-//! that it reads.
+//! The path of such a file may lead to a pipe, which blocks its reader until another process
+//! writes, or to a device, which may never end. Therefore this module opens only regular files and
+//! limits the number of bytes that it reads.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -14,8 +14,8 @@ pub const LONGEST: u64 = 16 << 20;
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// The system's error. [`io::ErrorKind::IsADirectory`] for a folder. [`io::ErrorKind::InvalidInput`] for a
-/// pipe, a device or a socket.
+/// The system's error. [`io::ErrorKind::IsADirectory`] for a folder.
+/// [`io::ErrorKind::InvalidInput`] for a pipe, a device or a socket.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -34,7 +34,8 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads the text of a regular file.
 ///
 /// # Errors
-/// As [`open`]. [`io::ErrorKind::InvalidData`] if the text is not UTF-8, or longer than [`LONGEST`].
+/// As [`open`]. [`io::ErrorKind::InvalidData`] if the text is not UTF-8, or longer than
+/// [`LONGEST`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     let file = open(path)?;
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "it is longer than 16 MiB");

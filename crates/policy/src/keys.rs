@@ -1,6 +1,6 @@
-//! Files with CURVE keys, as `taut keygen` writes them: `public = "..."`, and in a key pair also `secret =
-//! "..."`. Each key has 40 characters of Z85 (RFC 32). A line that begins with `#` is a comment. A line that
-//! is only a key is a public key.
+//! Files with CURVE keys, as `taut keygen` writes them: `public = "..."`, and in a key pair also
+//! `secret = "..."`. Each key has 40 characters of Z85 (RFC 32). A line that begins with `#` is a
+//! comment. A line that is only a key is a public key.
 
 use std::fs;
 use std::io::{self, Read};
@@ -52,8 +52,8 @@ pub fn publics(path: &Path) -> io::Result<Vec<String>> {
 /// The clients that may connect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Clients {
-    /// Public keys, each with the user id of its owner, which is the name of the file without its extension.
-    /// Sorted by file name.
+    /// Public keys, each with the user id of its owner, which is the name of the file without its
+    /// extension. Sorted by file name.
     pub keys: Vec<(String, String)>,
     /// Descriptions of the files and lines that admit no client.
     pub faults: Vec<String>,
@@ -63,12 +63,12 @@ pub struct Clients {
     pub is_partial: bool,
 }
 
-/// Reads the public keys of a file, or of the files `NAME.pub` of a folder. Each line and each file counts
-/// separately: a malformed one admits no client and does not affect the others.
+/// Reads the public keys of a file, or of the files `NAME.pub` of a folder. Each line and each file
+/// counts separately: a malformed one admits no client and does not affect the others.
 ///
 /// # Errors
-/// The system's error: the file or the folder is missing or cannot be read, or the process lacks a descriptor
-/// or memory for one of the files.
+/// The system's error: the file or the folder is missing or cannot be read, or the process lacks a
+/// descriptor or memory for one of the files.
 pub fn clients(path: &Path) -> io::Result<Clients> {
     let mut clients = Clients::default();
     if !path.is_dir() {
@@ -149,7 +149,8 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     Ok(text)
 }
 
-/// True if the process has run out of descriptors or memory, so that the error does not concern the file.
+/// True if the process has run out of descriptors or memory, so that the error does not concern the
+/// file.
 pub fn is_exhausted(error: &io::Error) -> bool {
     // Numbers of ENFILE and EMFILE on every Unix.
     let descriptors = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));

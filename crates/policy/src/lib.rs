@@ -1,7 +1,7 @@
 //! Rules that control the sockets of a host.
 //!
-//! A policy is a file of rules. For each bind, connect and incoming peer, the first matching rule decides. If
-//! no rule matches, the action is allowed, as without a policy.
+//! A policy is a file of rules. For each bind, connect and incoming peer, the first matching rule
+//! decides. If no rule matches, the action is allowed, as without a policy.
 //!
 //! ```
 //! use tautline_policy::{Action, Call, Policy, Question};
@@ -16,8 +16,8 @@
 //! assert_eq!(policy.decide(&question).action, Action::Allow);
 //! ```
 //!
-//! A file is read as a whole or not at all. An unknown word, an invalid value and a rule that can never apply
-//! are faults, each with its line. `docs/reference/policy-file.md` describes the file.
+//! A file is read as a whole or not at all. An unknown word, an invalid value and a rule that can
+//! never apply are faults, each with its line. `docs/reference/policy-file.md` describes the file.
 
 #![forbid(unsafe_code)]
 
@@ -67,13 +67,13 @@ pub struct Policy {
 pub struct Wrap {
     /// Name that rules use.
     pub name: String,
-    /// File with this host's key pair, as `taut keygen` writes it. Clients may omit it and then use a new
-    /// pair each time.
+    /// File with this host's key pair, as `taut keygen` writes it. Clients may omit it and then use
+    /// a new pair each time.
     pub key: Option<PathBuf>,
     /// Keys of servers, by the endpoint that a socket connects to.
     servers: Vec<(Pattern, Key)>,
-    /// Keys of the clients that may connect: a folder of files, or one file. If `None`, all clients may
-    /// connect.
+    /// Keys of the clients that may connect: a folder of files, or one file. If `None`, all clients
+    /// may connect.
     pub clients: Option<PathBuf>,
     /// Files for TLS. If set, the wrap is TLS and the fields above are unused.
     pub tls: Option<TlsWrap>,
@@ -152,8 +152,8 @@ impl Wrap {
         self.servers.iter().find(|(pattern, _)| pattern.fits_endpoint(endpoint)).map(|(_, key)| key)
     }
 
-    /// Returns the user id of the server at this endpoint, which is the name of its file. Empty if there is
-    /// no file.
+    /// Returns the user id of the server at this endpoint, which is the name of its file. Empty if
+    /// there is no file.
     pub fn server_id(&self, endpoint: &str) -> String {
         match self.server(endpoint) {
             Some(Key::File(path)) => keys::owner(path),

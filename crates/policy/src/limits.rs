@@ -6,8 +6,8 @@ pub struct Limits {
     pub connections: Option<u64>,
     /// Simultaneous connections that one listener has accepted from one address.
     pub connections_per_address: Option<u64>,
-    /// Simultaneous incomplete handshakes of one listener. If there are more, the oldest connection is
-    /// closed.
+    /// Simultaneous incomplete handshakes of one listener. If there are more, the oldest connection
+    /// is closed.
     pub handshakes: Option<u64>,
     /// Connections that one listener accepts per second, on average. Further connections wait.
     pub handshakes_per_second: Option<u64>,
@@ -17,7 +17,7 @@ pub struct Limits {
     pub message_bytes: Option<u64>,
     /// Bytes of all subscriptions of one peer.
     pub subscription_bytes_per_peer: Option<u64>,
-    /// Bytes queued for a peer that does not read, and bytes received from a peer that the program does not
-    /// read.
+    /// Bytes queued for a peer that does not read, and bytes received from a peer that the program
+    /// does not read.
     pub unread_bytes_per_peer: Option<u64>,
 }

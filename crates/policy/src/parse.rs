@@ -268,7 +268,8 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
     Ok(wrap)
 }
 
-/// Reads an absolute path. Programs have different working directories, so a relative path is a fault.
+/// Reads an absolute path. Programs have different working directories, so a relative path is a
+/// fault.
 pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
     let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);

@@ -28,7 +28,8 @@ pub enum Action {
     Warn,
     /// The operation is refused: a call fails with EACCES, and a peer's connection is closed.
     Refuse,
-    /// The operation proceeds with CURVE or TLS, unless the program itself has asked for such protection.
+    /// The operation proceeds with CURVE or TLS, unless the program itself has asked for such
+    /// protection.
     Wrap,
 }
 

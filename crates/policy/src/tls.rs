@@ -11,14 +11,15 @@ use crate::table::Table;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TlsWrap {
-    /// Certificate of this host, followed by the certificates that lead from it to one that the peers trust.
+    /// Certificate of this host, followed by the certificates that lead from it to one that the
+    /// peers trust.
     pub certificate: Option<PathBuf>,
     /// Secret key of the certificate. Key and certificate are set together.
     pub key: Option<PathBuf>,
     /// Certificates that are accepted for servers.
     pub trust: Option<TlsTrust>,
-    /// Clients must present a certificate that leads to one of these: a file, or a folder of files. If
-    /// `None`, any client may connect.
+    /// Clients must present a certificate that leads to one of these: a file, or a folder of files.
+    /// If `None`, any client may connect.
     pub clients: Option<PathBuf>,
     /// Names that servers must prove, by the endpoint that a socket connects to.
     servers: Vec<(Pattern, String)>,
@@ -34,7 +35,8 @@ pub enum TlsTrust {
 }
 
 impl TlsWrap {
-    /// Returns the name that the server at this endpoint must prove, if it differs from its host name.
+    /// Returns the name that the server at this endpoint must prove, if it differs from its host
+    /// name.
     pub fn server(&self, endpoint: &str) -> Option<&str> {
         self.servers
             .iter()

@@ -1,8 +1,8 @@
 //! Topics to which users may publish or subscribe.
 //!
-//! An entry of `topics` selects sockets (by type, endpoint and program), and grants topics to some of their
-//! peers (by user). Once an entry selects a socket, its peers may use only the topics that the matching
-//! entries grant together.
+//! An entry of `topics` selects sockets (by type, endpoint and program), and grants topics to some
+//! of their peers (by user). Once an entry selects a socket, its peers may use only the topics that
+//! the matching entries grant together.
 
 use crate::Question;
 use crate::pattern::Pattern;
@@ -38,7 +38,8 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Creates the set of topics that begin with one of `prefixes`. `rule` is the name of the entry.
+    /// Creates the set of topics that begin with one of `prefixes`. `rule` is the name of the
+    /// entry.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>, rule: &str) -> Self {
         let mut all: Vec<Vec<u8>> = Vec::new();
         for prefix in prefixes {

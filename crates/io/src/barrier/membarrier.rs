@@ -1,5 +1,5 @@
-//! The fence built on Linux's membarrier in its private expedited form, which interrupts each core that runs
-//! a thread of this process.
+//! The fence built on Linux's membarrier in its private expedited form, which interrupts each core
+//! that runs a thread of this process.
 
 use std::io;
 #[cfg(not(simulated))]
@@ -12,8 +12,8 @@ use tautline_mem::sync::simulated::fence;
 use crate::sys::check;
 
 /// UNKNOWN until we have asked the kernel.
-// Relaxed: number: a `light` that still reads UNKNOWN only does more than needed. ASYMMETRIC is read only
-// after the registration that makes every `heavy` interrupt.
+// Relaxed: number: a `light` that still reads UNKNOWN only does more than needed. ASYMMETRIC is
+// read only after the registration that makes every `heavy` interrupt.
 static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 const UNKNOWN: u8 = 0;
@@ -48,10 +48,10 @@ pub(super) fn prepare() {
     }
 }
 
-/// Handles a kernel that refuses a command it granted before. A new process image registers again. If a
-/// sandbox entered since then forbids the command, the light side must fence from now on. A thread that has
-/// just passed `light` without a fence gets the time to empty its store buffer, which takes well under a
-/// microsecond of running, or one context switch.
+/// Handles a kernel that refuses a command it granted before. A new process image registers again.
+/// If a sandbox entered since then forbids the command, the light side must fence from now on. A
+/// thread that has just passed `light` without a fence gets the time to empty its store buffer,
+/// which takes well under a microsecond of running, or one context switch.
 #[cold]
 fn revoked() {
     if membarrier(REGISTER).is_ok() && membarrier(EXPEDITED).is_ok() {

@@ -1,4 +1,5 @@
-//! Ticks of the x86_64 time stamp counter, or of the monotonic clock if the counter cannot be trusted.
+//! Ticks of the x86_64 time stamp counter, or of the monotonic clock if the counter cannot be
+//! trusted.
 
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -20,8 +21,8 @@ pub(super) fn ticks() -> u64 {
     if SOURCE.load(Relaxed) == COUNTER { counter() } else { other() }
 }
 
-/// Compares the counter with the monotonic clock over 2 ms. Both ends are read to some 20 ns, which makes the
-/// rate accurate to some 20 ppm.
+/// Compares the counter with the monotonic clock over 2 ms. Both ends are read to some 20 ns, which
+/// makes the rate accurate to some 20 ppm.
 pub(super) fn measure() -> Rate {
     if !trusted() {
         return Rate::UNITY;
@@ -35,8 +36,8 @@ pub(super) fn measure() -> Rate {
     Rate { ticks_per_nano: factor(ticks, nanos), nanos_per_tick: factor(nanos, ticks) }
 }
 
-/// Reads both clocks at one moment. Of several tries, takes the one with the shortest time between the two
-/// reads, because the others were interrupted.
+/// Reads both clocks at one moment. Of several tries, takes the one with the shortest time between
+/// the two reads, because the others were interrupted.
 fn simultaneous() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
@@ -75,13 +76,13 @@ fn trusted() -> bool {
 #[allow(unused_unsafe, reason = "__cpuid became a safe function in later toolchains")]
 fn invariant() -> bool {
     const POWER: u32 = 0x8000_0007;
-    // SAFETY: every x86_64 processor has the instruction. The code asks only for leaves that the processor
-    // has.
+    // SAFETY: every x86_64 processor has the instruction. The code asks only for leaves that the
+    // processor has.
     unsafe { __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & (1 << 8) != 0 }
 }
 
-/// True if the kernel trusts the counter. The kernel measures at run time whether the counters of the cores
-/// agree, and falls back to a slow timer if they do not.
+/// True if the kernel trusts the counter. The kernel measures at run time whether the counters of
+/// the cores agree, and falls back to a slow timer if they do not.
 fn kernel_agrees() -> bool {
     match std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
         Ok(name) => !matches!(name.trim(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit"),

@@ -15,8 +15,8 @@ pub(super) fn to_system(number: i32) -> i32 {
 /// Returns the C library's text for a number, if it has one.
 pub(super) fn describe(number: i32) -> Option<Box<CStr>> {
     let mut text = [0_u8; 256];
-    // SAFETY: the buffer is exclusive and its length is given. libc binds the POSIX variant, which writes a
-    // terminated text into the buffer.
+    // SAFETY: the buffer is exclusive and its length is given. libc binds the POSIX variant, which
+    // writes a terminated text into the buffer.
     let failure = unsafe { libc::strerror_r(number, text.as_mut_ptr().cast(), text.len()) };
     if failure != 0 {
         return None;

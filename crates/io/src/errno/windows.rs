@@ -1,5 +1,5 @@
-//! Error numbers of Windows. The system's own numbers, which its calls return and `std::io::Error` holds,
-//! differ from C's. The C library has texts only for the oldest C numbers.
+//! Error numbers of Windows. The system's own numbers, which its calls return and `std::io::Error`
+//! holds, differ from C's. The C library has texts only for the oldest C numbers.
 
 use std::ffi::{CStr, CString};
 
@@ -15,8 +15,8 @@ pub(super) fn location() -> *mut std::ffi::c_int {
     unsafe { c::_errno() }
 }
 
-/// Pairs of a system number and its C number. If several system numbers map to one C number, the first is
-/// used for the reverse direction.
+/// Pairs of a system number and its C number. If several system numbers map to one C number, the
+/// first is used for the reverse direction.
 const NUMBERS: [(i32, i32); 56] = [
     (system::EACCES, c::EACCES),
     (win::ERROR_ACCESS_DENIED as i32, c::EACCES),
@@ -89,8 +89,8 @@ pub(super) fn to_system(number: i32) -> i32 {
 /// System number for a C number that the system does not have.
 const NO_SUCH: i32 = win::ERROR_INVALID_FUNCTION as i32;
 
-/// Returns the C library's text for a number, or our own text for the numbers that C got last, which the
-/// library does not describe.
+/// Returns the C library's text for a number, or our own text for the numbers that C got last,
+/// which the library does not describe.
 pub(super) fn describe(number: i32) -> Option<Box<CStr>> {
     if let Some((_, text)) = LATE.iter().find(|(late, _)| *late == number) {
         return CString::new(*text).ok().map(CString::into_boxed_c_str);

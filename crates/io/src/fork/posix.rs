@@ -12,7 +12,7 @@ unsafe extern "C" {
 }
 
 pub(super) fn call_in_child(handler: extern "C" fn()) {
-    // SAFETY: the handler is a function of this library. The C library removes it when the library is
-    // unloaded.
+    // SAFETY: the handler is a function of this library. The C library removes it when the library
+    // is unloaded.
     unsafe { pthread_atfork(None, None, Some(handler)) };
 }

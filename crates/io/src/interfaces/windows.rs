@@ -1,5 +1,5 @@
-//! Network interfaces by name. Endpoints may name an interface instead of an address. A name is the one that
-//! users see, the system's own name, or the adapter's GUID.
+//! Network interfaces by name. Endpoints may name an interface instead of an address. A name is the
+//! one that users see, the system's own name, or the adapter's GUID.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -15,8 +15,8 @@ use windows_sys::Win32::Networking::WinSock::AF_UNSPEC;
 
 use crate::libc;
 
-/// Returns the addresses of an interface in the system's order, with port 0. Link-local addresses carry their
-/// zone. Fails with ENODEV if the interface does not exist or has no address.
+/// Returns the addresses of an interface in the system's order, with port 0. Link-local addresses
+/// carry their zone. Fails with ENODEV if the interface does not exist or has no address.
 pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let adapters = Adapters::query()?;
     let found = adapters.iter().find(|adapter| adapter.is_named(name));
@@ -46,7 +46,8 @@ pub fn name_of(scope_id: u32) -> Option<String> {
         return None;
     }
     let mut name = [0_u8; MOST_BYTES];
-    // SAFETY: the call writes a terminated name of at most that many bytes into the exclusive buffer.
+    // SAFETY: the call writes a terminated name of at most that many bytes into the exclusive
+    // buffer.
     let found = unsafe { if_indextoname(scope_id, name.as_mut_ptr()) };
     if found.is_null() {
         return None;
@@ -140,8 +141,8 @@ fn decode(raw: *const libc::sockaddr) -> Option<SocketAddr> {
     let family = libc::c_int::from(unsafe { raw.as_ref() }?.sa_family);
     match family {
         libc::AF_INET => {
-            // SAFETY: the family gives the type, and an address of that family is complete. The read does not
-            // rely on alignment.
+            // SAFETY: the family gives the type, and an address of that family is complete. The
+            // read does not rely on alignment.
             let raw = unsafe { raw.cast::<libc::sockaddr_in>().read_unaligned() };
             Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
         }

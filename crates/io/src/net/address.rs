@@ -24,8 +24,8 @@ pub enum Address {
     },
     /// A Unix domain socket in Linux's abstract namespace: any bytes, without the leading zero.
     Abstract(Vec<u8>),
-    /// A virtual machine or its host, by context identifier and port. [`VSOCK_ANY`] stands for any identifier
-    /// or port.
+    /// A virtual machine or its host, by context identifier and port. [`VSOCK_ANY`] stands for any
+    /// identifier or port.
     Vsock {
         /// Context identifier of the machine.
         cid: u32,
@@ -70,8 +70,8 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// Writes IP addresses as the standard library does, except that the zone of a link-local address is the name
-/// of its interface. Writes paths unchanged, and abstract names with a leading `@`.
+/// Writes IP addresses as the standard library does, except that the zone of a link-local address
+/// is the name of its interface. Writes paths unchanged, and abstract names with a leading `@`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,8 +98,8 @@ fn has_zone(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(address) if address.scope_id() != 0)
 }
 
-/// Returns an address without its port. The zone of a link-local address is the name of its interface, or its
-/// number if it has no name.
+/// Returns an address without its port. The zone of a link-local address is the name of its
+/// interface, or its number if it has no name.
 pub fn host_of(address: &SocketAddr) -> String {
     match address {
         SocketAddr::V6(address) if address.scope_id() != 0 => match interfaces::name_of(address.scope_id()) {
@@ -171,7 +171,8 @@ impl RawAddress {
         Ok(RawAddress::of(&raw, offset_of!(libc::sockaddr_un, sun_path) + name.len()))
     }
 
-    /// Copies a C address of one family into storage for any family. `length` is the number of valid bytes.
+    /// Copies a C address of one family into storage for any family. `length` is the number of
+    /// valid bytes.
     pub(super) fn of<T: Copy>(raw: &T, length: usize) -> Self {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
         // SAFETY: sockaddr_storage is a struct of integers.
@@ -216,7 +217,8 @@ impl RawAddress {
         libc::c_int::from(self.storage.ss_family)
     }
 
-    /// Returns the address in Rust's types, or `None` if the family is unknown or the address too short.
+    /// Returns the address in Rust's types, or `None` if the family is unknown or the address too
+    /// short.
     pub(super) fn decode(&self) -> Option<Address> {
         match libc::c_int::from(self.storage.ss_family) {
             libc::AF_INET => {
@@ -255,8 +257,8 @@ impl RawAddress {
     /// Returns the storage as an address of one family, if it is long enough.
     pub(super) fn view<T: Copy>(&self) -> Option<T> {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
-        // SAFETY: the storage is at least as large as T, and T is a struct of integers (private callers).
-        // read_unaligned needs no alignment.
+        // SAFETY: the storage is at least as large as T, and T is a struct of integers (private
+        // callers). read_unaligned needs no alignment.
         let whole = unsafe { (&raw const self.storage).cast::<T>().read_unaligned() };
         (self.length as usize >= size_of::<T>()).then_some(whole)
     }

@@ -24,13 +24,14 @@ pub enum Family {
 /// Numbers of the descriptors that were taken over from the program and are still open.
 static TAKEN: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
 
-/// Number of a descriptor that was taken over. Dropping this allows the number to be taken over again.
+/// Number of a descriptor that was taken over. Dropping this allows the number to be taken over
+/// again.
 #[derive(Debug)]
 pub(super) struct Taken(RawFd);
 
 impl Taken {
-    /// Registers the number. Fails with EBADF if it was taken over already: closing a descriptor twice might
-    /// close another descriptor that got its number in between.
+    /// Registers the number. Fails with EBADF if it was taken over already: closing a descriptor
+    /// twice might close another descriptor that got its number in between.
     fn new(raw: RawFd) -> io::Result<Taken> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.contains(&raw) {
@@ -47,9 +48,9 @@ impl Drop for Taken {
     }
 }
 
-/// Takes over a listening socket that a C caller gives up, and returns it with its family. After an error the
-/// socket still belongs to the caller. Fails with EBADF if it is not open or was taken over before, or with
-/// the errors of [`take_over`].
+/// Takes over a listening socket that a C caller gives up, and returns it with its family. After an
+/// error the socket still belongs to the caller. Fails with EBADF if it is not open or was taken
+/// over before, or with the errors of [`take_over`].
 pub(super) fn take_listener(raw: RawFd) -> io::Result<(Taken, OwnedFd, Family)> {
     let taken = Taken::new(raw)?;
     check_open(raw)?;
@@ -62,8 +63,8 @@ pub(super) fn take_listener(raw: RawFd) -> io::Result<(Taken, OwnedFd, Family)> 
     Ok((taken, unsafe { OwnedFd::from_raw_fd(raw) }, family))
 }
 
-/// Returns the family of a stream socket. Fails with ENOTSOCK if the descriptor is not a socket, EPROTOTYPE
-/// for a socket of another type, and EAFNOSUPPORT for another family.
+/// Returns the family of a stream socket. Fails with ENOTSOCK if the descriptor is not a socket,
+/// EPROTOTYPE for a socket of another type, and EAFNOSUPPORT for another family.
 pub fn family_of(fd: BorrowedFd<'_>) -> io::Result<Family> {
     if option::read(fd, libc::SOL_SOCKET, libc::SO_TYPE)? != libc::SOCK_STREAM {
         return Err(io::Error::from_raw_os_error(libc::EPROTOTYPE));
@@ -87,8 +88,8 @@ pub fn peer_address_of(fd: BorrowedFd<'_>) -> io::Result<Address> {
     address::peer_address(fd)
 }
 
-/// Checks that `fd` is a stream socket whose listening state is `listening`, sets the flags that all our
-/// sockets have, and returns its family.
+/// Checks that `fd` is a stream socket whose listening state is `listening`, sets the flags that
+/// all our sockets have, and returns its family.
 pub(super) fn take_over(fd: BorrowedFd<'_>, listening: bool) -> io::Result<Family> {
     let family = family_of(fd)?;
     if is_listening(fd)? != listening {

@@ -61,8 +61,8 @@ impl<'a> Sources<'a> {
 
     /// Creates the list from several buffers; only the first 1024 count.
     pub(super) fn several(buffers: &'a [IoSlice<'a>]) -> Self {
-        // SAFETY: IoSlice has the layout of Raw (documented), and both slices have the same length and
-        // lifetime.
+        // SAFETY: IoSlice has the layout of Raw (documented), and both slices have the same length
+        // and lifetime.
         let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
         Sources { list: List::Several(raw), bytes: PhantomData }
     }
@@ -85,8 +85,8 @@ impl<'a> Targets<'a> {
 
     /// Creates the list from several buffers; only the first 1024 count.
     pub(super) fn several(buffers: &'a mut [IoSliceMut<'_>]) -> Self {
-        // SAFETY: IoSliceMut has the layout of Raw (documented), and both slices have the same length. The
-        // buffers outlive `'a`.
+        // SAFETY: IoSliceMut has the layout of Raw (documented), and both slices have the same
+        // length. The buffers outlive `'a`.
         let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
         Targets { list: List::Several(raw), bytes: PhantomData }
     }
@@ -109,7 +109,7 @@ impl<'a> Targets<'a> {
 
 /// Views a buffer as possibly uninitialised memory, for callees that only write to it.
 pub(super) fn uninit(buffer: &mut [u8]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: both types have the same layout. The users (`receive`, and the rings of `shared`) write only
-    // initialised bytes.
+    // SAFETY: both types have the same layout. The users (`receive`, and the rings of `shared`)
+    // write only initialised bytes.
     unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [MaybeUninit<u8>]) }
 }

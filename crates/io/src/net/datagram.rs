@@ -55,8 +55,8 @@ impl Datagram {
         Ok(Datagram(UdpSocket::from(fd)))
     }
 
-    /// Binds to `address`. With `shared`, other sockets may bind to it as well (multicast), and each socket
-    /// hears only the groups that it joined.
+    /// Binds to `address`. With `shared`, other sockets may bind to it as well (multicast), and
+    /// each socket hears only the groups that it joined.
     pub fn bind(&self, address: &SocketAddr, shared: bool) -> io::Result<()> {
         if shared {
             // Set before the socket gets the port, so that it never receives data of other groups.
@@ -82,8 +82,8 @@ impl Datagram {
         }
     }
 
-    /// Sets how packets to multicast groups travel: the number of hops, whether this host receives them, and
-    /// the interface.
+    /// Sets how packets to multicast groups travel: the number of hops, whether this host receives
+    /// them, and the interface.
     pub fn set_multicast(
         &self,
         v4: bool,

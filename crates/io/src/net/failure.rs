@@ -9,8 +9,8 @@ use crate::fd::RawFd;
 pub struct Failure {
     /// Error of the system.
     pub error: io::Error,
-    /// Number of the descriptor that the attempt used, which is closed by now. `None` if there was no
-    /// descriptor.
+    /// Number of the descriptor that the attempt used, which is closed by now. `None` if there was
+    /// no descriptor.
     pub fd: Option<RawFd>,
 }
 

@@ -1,6 +1,6 @@
-//! Identity of the user at the other end of a Unix domain connection, and the groups of that user. The
-//! look-ups query the system's user database, which may be slow. Use them when a connection is accepted, not
-//! on each message.
+//! Identity of the user at the other end of a Unix domain connection, and the groups of that user.
+//! The look-ups query the system's user database, which may be slow. Use them when a connection is
+//! accepted, not on each message.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -21,8 +21,8 @@ pub fn user_in_group(uid: u32, gid: u32) -> bool {
     groups_of_user(uid).contains(&gid)
 }
 
-/// Returns all groups of a user from the user database, with the primary group first. Returns an empty list
-/// if the user is unknown.
+/// Returns all groups of a user from the user database, with the primary group first. Returns an
+/// empty list if the user is unknown.
 pub fn groups_of_user(uid: u32) -> Vec<u32> {
     match entry_of_user(uid) {
         Ok(Some((name, gid))) => groups_of(&name, gid),

@@ -12,18 +12,18 @@ use crate::sys::{self, check};
 /// A socket that accepts connections. The creator of a Unix domain listener must remove its file.
 #[derive(Debug)]
 pub struct Listener {
-    /// Set if the program passed a listening socket to us. Peers may have connected before we set the socket
-    /// to refuse descriptors, and accepted sockets inherit that setting. Dropped before the descriptor is
-    /// closed.
+    /// Set if the program passed a listening socket to us. Peers may have connected before we set
+    /// the socket to refuse descriptors, and accepted sockets inherit that setting. Dropped before
+    /// the descriptor is closed.
     taken: Option<Taken>,
     fd: OwnedFd,
     family: Family,
 }
 
 impl Listener {
-    /// Listens at `address`. Port 0 lets the system choose. A TCP port can be bound at once even if old
-    /// connections still linger on it. `v6only` keeps IPv4 out of an IPv6 wildcard. `options` are set before
-    /// binding, and accepted connections inherit most of them.
+    /// Listens at `address`. Port 0 lets the system choose. A TCP port can be bound at once even if
+    /// old connections still linger on it. `v6only` keeps IPv4 out of an IPv6 wildcard. `options`
+    /// are set before binding, and accepted connections inherit most of them.
     pub fn bind(
         address: &Address,
         options: &StreamOptions,
@@ -62,7 +62,8 @@ impl Listener {
             rights::refuse(fd);
         }
         if let (Family::Unix, Some(mode)) = (self.family, options.mode) {
-            // The permissions must be set before the bind, otherwise other users could connect in between.
+            // The permissions must be set before the bind, otherwise other users could connect in
+            // between.
             unix_path::set_mode(fd, mode)?;
         }
         // SAFETY: the descriptor is open. The address outlives the call, and its length is correct.
@@ -72,10 +73,10 @@ impl Listener {
         Ok(())
     }
 
-    /// Takes over a listening socket that the program gives up (ZMQ_USE_FD). The socket closes with the
-    /// listener. After an error it still belongs to the program. Fails with ENOTSOCK, EPROTOTYPE,
-    /// EAFNOSUPPORT or EINVAL if the socket does not fit, and with EBADF if it is not open or was taken
-    /// before.
+    /// Takes over a listening socket that the program gives up (ZMQ_USE_FD). The socket closes with
+    /// the listener. After an error it still belongs to the program. Fails with ENOTSOCK,
+    /// EPROTOTYPE, EAFNOSUPPORT or EINVAL if the socket does not fit, and with EBADF if it is not
+    /// open or was taken before.
     pub fn take_over(raw: RawFd) -> io::Result<Listener> {
         let (taken, fd, family) = adopt::take_listener(raw)?;
         Ok(Listener { taken: Some(taken), fd, family })
@@ -88,9 +89,9 @@ impl Listener {
         }
     }
 
-    /// Accepts the next connection. Returns WouldBlock if no connection waits. Other errors concern that
-    /// connection ([`concerns_one_connection`](super::concerns_one_connection)) or the process, never the
-    /// listener itself.
+    /// Accepts the next connection. Returns WouldBlock if no connection waits. Other errors concern
+    /// that connection ([`concerns_one_connection`](super::concerns_one_connection)) or the
+    /// process, never the listener itself.
     pub fn accept(&self) -> io::Result<Stream> {
         let fd = sys::accept(self.as_fd())?;
         if self.taken.is_some() && self.family == Family::Unix {

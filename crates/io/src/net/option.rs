@@ -23,8 +23,8 @@ pub(super) fn set_bytes(
     name: libc::c_int,
     value: &[u8],
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open while borrowed. Pointer and length describe the slice, which the kernel
-    // copies without a need for alignment.
+    // SAFETY: the descriptor is open while borrowed. Pointer and length describe the slice, which
+    // the kernel copies without a need for alignment.
     check(unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
     })?;
@@ -44,8 +44,8 @@ pub(super) fn set_tos(fd: BorrowedFd<'_>, v4: bool, tos: u8) -> io::Result<()> {
     }
 }
 
-/// Sets an option that refines how a connection works. A system that does not know the option (ENOPROTOOPT),
-/// such as an older Windows, keeps its default.
+/// Sets an option that refines how a connection works. A system that does not know the option
+/// (ENOPROTOOPT), such as an older Windows, keeps its default.
 pub(super) fn set_where_known(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -58,8 +58,8 @@ pub(super) fn set_where_known(
     }
 }
 
-/// Lets an IPv6 socket also reach IPv4 hosts, by their mapped addresses. Windows and FreeBSD need this option
-/// for it. OpenBSD cannot do it and refuses such an address when it is used.
+/// Lets an IPv6 socket also reach IPv4 hosts, by their mapped addresses. Windows and FreeBSD need
+/// this option for it. OpenBSD cannot do it and refuses such an address when it is used.
 pub(super) fn allow_v4(fd: BorrowedFd<'_>) {
     let _ = set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
 }
@@ -67,8 +67,8 @@ pub(super) fn allow_v4(fd: BorrowedFd<'_>) {
 /// Makes a TCP connection reset when its socket is closed, so that no port stays in TIME_WAIT.
 pub(super) fn reset_on_close(fd: BorrowedFd<'_>) -> io::Result<()> {
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the descriptor is open while borrowed. Pointer and length describe the struct, which the kernel
-    // copies.
+    // SAFETY: the descriptor is open while borrowed. Pointer and length describe the struct, which
+    // the kernel copies.
     check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -99,8 +99,8 @@ pub(super) unsafe fn read_struct<T>(
     // SAFETY: all zeroes is valid for T (caller).
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the descriptor is open while borrowed. The kernel writes at most `length` bytes into the
-    // exclusive variable.
+    // SAFETY: the descriptor is open while borrowed. The kernel writes at most `length` bytes into
+    // the exclusive variable.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &mut length) })?;
     Ok(value)
 }

@@ -6,8 +6,8 @@ use std::io;
 
 use super::{Family, option, os};
 
-/// Options of a stream socket. An option that does not apply to the socket's family is skipped. `None` and 0
-/// leave the system's default.
+/// Options of a stream socket. An option that does not apply to the socket's family is skipped.
+/// `None` and 0 leave the system's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamOptions {
     /// TCP: send small segments at once. On by default here.
@@ -18,8 +18,8 @@ pub struct StreamOptions {
     pub receive_buffer: Option<usize>,
     /// TCP: probe an idle connection.
     pub keepalive: Option<bool>,
-    /// TCP: number of unanswered probes after which the connection ends. This option and the next two need
-    /// `keepalive`.
+    /// TCP: number of unanswered probes after which the connection ends. This option and the next
+    /// two need `keepalive`.
     pub keepalive_count: Option<u32>,
     /// TCP: idle time before the first probe, seconds.
     pub keepalive_idle_s: Option<u32>,
@@ -33,8 +33,8 @@ pub struct StreamOptions {
     pub bind_to_device: Option<String>,
     /// TCP: time in milliseconds after which unacknowledged data ends the connection.
     pub max_retransmit_ms: Option<u32>,
-    /// Time in microseconds for which a read busy-polls the network device before it sleeps. Linux only;
-    /// other systems ignore it.
+    /// Time in microseconds for which a read busy-polls the network device before it sleeps. Linux
+    /// only; other systems ignore it.
     pub busy_poll: Option<u32>,
     /// Unix domain: permissions of the file of a bound socket.
     pub mode: Option<u32>,

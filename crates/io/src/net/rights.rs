@@ -1,13 +1,14 @@
-//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS). We refuse them where we want no
-//! descriptors. All other unwanted descriptors are closed where a slow close delays no other work.
+//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS). We refuse them where
+//! we want no descriptors. All other unwanted descriptors are closed where a slow close delays no
+//! other work.
 //!
-//! Any object may be behind such a descriptor, and most calls on it can take as long as its sender likes. A
-//! call may wait for a lock that the sender holds in a page fault, for the daemon of the sender's file
-//! system, or for a lingering socket whose data the sender never reads. Therefore we inspect a descriptor
-//! only with calls that take no lock (see [`Foreign`]), and a separate thread closes it. If a descriptor is
-//! not received, the system closes it on the reading thread. A socket that shares no memory therefore refuses
-//! descriptors (SO_PASSRIGHTS, Linux 6.16). On older kernels we receive all descriptors in order to close
-//! them on the other thread.
+//! Any object may be behind such a descriptor, and most calls on it can take as long as its sender
+//! likes. A call may wait for a lock that the sender holds in a page fault, for the daemon of the
+//! sender's file system, or for a lingering socket whose data the sender never reads. Therefore we
+//! inspect a descriptor only with calls that take no lock (see [`Foreign`]), and a separate thread
+//! closes it. If a descriptor is not received, the system closes it on the reading thread. A socket
+//! that shares no memory therefore refuses descriptors (SO_PASSRIGHTS, Linux 6.16). On older
+//! kernels we receive all descriptors in order to close them on the other thread.
 
 use std::fs::File;
 use std::io;
@@ -53,8 +54,8 @@ pub(super) fn wait_until_closed() {
 /// Allows descriptors again.
 #[cfg(linux_kernel)]
 pub(super) fn admit(socket: BorrowedFd<'_>) {
-    // If the system cannot allow them, the peer's descriptors do not arrive, which the peer takes for an
-    // answer.
+    // If the system cannot allow them, the peer's descriptors do not arrive, which the peer takes
+    // for an answer.
     let _ = os::pass_rights(socket, true);
 }
 
@@ -78,21 +79,21 @@ pub(super) fn receive_all(
     transfer::receive_with_rights(socket, targets)
 }
 
-/// A descriptor from a peer. Only these methods may use it, until [`is_stream`](Self::is_stream) has shown
-/// that it is a writable socket, or `shared/region.rs` that it is memory.
+/// A descriptor from a peer. Only these methods may use it, until [`is_stream`](Self::is_stream)
+/// has shown that it is a writable socket, or `shared/region.rs` that it is memory.
 pub(super) struct Foreign(ManuallyDrop<File>);
 
 impl Foreign {
-    /// True if this is a Unix domain stream socket, on which a write never waits. The kernel reads SO_TYPE
-    /// and SO_DOMAIN without the socket's lock. (It takes the lock only in a control group with a BPF program
-    /// that inspects such calls.)
+    /// True if this is a Unix domain stream socket, on which a write never waits. The kernel reads
+    /// SO_TYPE and SO_DOMAIN without the socket's lock. (It takes the lock only in a control group
+    /// with a BPF program that inspects such calls.)
     #[cfg(linux_kernel)]
     pub(super) fn is_stream(&self) -> bool {
         adopt::family_of(self.as_fd()).is_ok_and(|family| family == Family::Unix)
     }
 
-    /// True if this file in the system's memory has `length` bytes. Reading takes no lock of the file, in
-    /// contrast to fstat on some kernels and to seeking.
+    /// True if this file in the system's memory has `length` bytes. Reading takes no lock of the
+    /// file, in contrast to fstat on some kernels and to seeking.
     #[cfg(linux_kernel)]
     pub(super) fn has_length(&self, length: u64) -> bool {
         let reads = |at, wanted| self.0.read_at(&mut [0], at).is_ok_and(|n| n == wanted);
@@ -121,8 +122,8 @@ impl Drop for Foreign {
 
 // ---- closing
 
-/// Most descriptors that may wait to be closed before we stop receiving more. Equals the most that come at
-/// once, so at most twice as many are open.
+/// Most descriptors that may wait to be closed before we stop receiving more. Equals the most that
+/// come at once, so at most twice as many are open.
 const MOST_WAITING: usize = MOST_RECEIVED;
 /// Size of the closing thread's stack in bytes.
 const STACK: usize = 64 * 1024;
@@ -143,8 +144,8 @@ fn closer() -> MutexGuard<'static, Closer> {
     CLOSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes the file to the closing thread, which ends after the last file. If no thread can be started, the
-/// calling thread closes the file.
+/// Passes the file to the closing thread, which ends after the last file. If no thread can be
+/// started, the calling thread closes the file.
 fn close_elsewhere(file: File) {
     let mut closer = closer();
     WAITING.fetch_add(1, Relaxed);
@@ -177,8 +178,8 @@ fn close_all() {
             next
         };
         let Some(file) = next else { return };
-        // The socket may linger. Switching that off would need the socket's lock, and a thread that waits for
-        // that lock cannot even be killed.
+        // The socket may linger. Switching that off would need the socket's lock, and a thread that
+        // waits for that lock cannot even be killed.
         drop(file);
         WAITING.fetch_sub(1, Relaxed);
     }

@@ -1,23 +1,25 @@
 //! Shared memory between the two ends of a Unix domain socket, in place of the kernel's buffers.
 //!
-//! The socket carries bytes like any other socket, and a peer that runs libzmq sees only these bytes. Once
-//! the peer is known ([`Link::begin`]), an end that has written several times sends a *question* along: a
-//! socket of its own. A peer that can share memory rings that socket. A peer that does not look for
-//! descriptors closes it, or the question cannot be sent at all. Both mean no, but only for now, because the
-//! peer may not know us yet. After a yes, the writer makes a region of memory and sends its descriptor along
-//! with the next bytes. The other end maps the region and notes that in it. From then on the writer puts its
-//! bytes there, and notes how many bytes of the socket precede them. Each direction does this on its own. The
-//! socket then carries *bells*: single bytes that mean "look again".
+//! The socket carries bytes like any other socket, and a peer that runs libzmq sees only these
+//! bytes. Once the peer is known ([`Link::begin`]), an end that has written several times sends a
+//! *question* along: a socket of its own. A peer that can share memory rings that socket. A peer
+//! that does not look for descriptors closes it, or the question cannot be sent at all. Both mean
+//! no, but only for now, because the peer may not know us yet. After a yes, the writer makes a
+//! region of memory and sends its descriptor along with the next bytes. The other end maps the
+//! region and notes that in it. From then on the writer puts its bytes there, and notes how many
+//! bytes of the socket precede them. Each direction does this on its own. The socket then carries
+//! *bells*: single bytes that mean "look again".
 //!
-//! * A reader that found no data may look again as often as it likes, without a system call. Before it waits
-//!   for the descriptor to become readable, it asks for a bell ([`Link::listen`]), and the writer rings with
-//!   its next bytes.
-//! * A writer that found no space is rung at a separate socket, which came with the offer ([`Link::room`]).
-//!   The stream's socket does not serve for this: it may be full of other data, which the reader must empty.
+//! * A reader that found no data may look again as often as it likes, without a system call. Before
+//!   it waits for the descriptor to become readable, it asks for a bell ([`Link::listen`]), and the
+//!   writer rings with its next bytes.
+//! * A writer that found no space is rung at a separate socket, which came with the offer
+//!   ([`Link::room`]). The stream's socket does not serve for this: it may be full of other data,
+//!   which the reader must empty.
 //!
-//! The stream ends when the socket has ended and the region is empty. `region.rs` and `ring.rs` handle a peer
-//! that misuses the region, `rights.rs` one that misuses descriptors. Descriptors are accepted only between
-//! `begin` and the region.
+//! The stream ends when the socket has ended and the region is empty. `region.rs` and `ring.rs`
+//! handle a peer that misuses the region, `rights.rs` one that misuses descriptors. Descriptors are
+//! accepted only between `begin` and the region.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -44,18 +46,20 @@ use atomic::Ordering::{Acquire, Release};
 use region::Region;
 use ring::{Consumer, Producer};
 
-/// Number of writes before the peer is asked, so that a connection with little traffic never asks. Also the
-/// interval at which we look for the answer. If the question could not be sent or the answer was no, we ask
-/// again after 64, 128, 256 writes and so on, up to `PATIENCE`. Small in a simulation, so that most
-/// connections get there.
+/// Number of writes before the peer is asked, so that a connection with little traffic never asks.
+/// Also the interval at which we look for the answer. If the question could not be sent or the
+/// answer was no, we ask again after 64, 128, 256 writes and so on, up to `PATIENCE`. Small in a
+/// simulation, so that most connections get there.
 const ASK: u32 = if cfg!(simulated) { 2 } else { 32 };
 /// Number of writes before a region is offered.
 const WRITES: u32 = if cfg!(simulated) { 5 } else { 64 };
-/// Number of writes after the offer before we withdraw it. The other end then has no space for the region.
+/// Number of writes after the offer before we withdraw it. The other end then has no space for the
+/// region.
 const PATIENCE: u32 = 1024;
 /// Limit of waiting bells. A correct peer never has this many waiting.
 const MOST_BELLS: usize = 64;
-/// Number of reads without data before we check the socket, which alone shows that the peer is gone.
+/// Number of reads without data before we check the socket, which alone shows that the peer is
+/// gone.
 const LOOKS: u32 = 1024;
 
 /// State that belongs to a socket with shared memory.
@@ -93,14 +97,16 @@ struct Outgoing {
     /// Number of writes to the socket. Exceeds `WRITES` from the offer on.
     writes: u32,
     ring: Option<Box<Producer>>,
-    /// Socket at which the reader will ring, until the reader takes part: first to answer, later for space.
+    /// Socket at which the reader will ring, until the reader takes part: first to answer, later
+    /// for space.
     bell: Option<OwnedFd>,
     stage: Stage,
     /// True once the reader takes part and all data goes into the region.
     switched: bool,
     /// True once the reader is gone.
     widowed: bool,
-    /// Descriptors to send with the next bytes: the socket of the question, or a region and its socket.
+    /// Descriptors to send with the next bytes: the socket of the question, or a region and its
+    /// socket.
     enclosed: [Option<OwnedFd>; 2],
 }
 
@@ -157,8 +163,8 @@ impl Link {
         let mut incoming = lock(&self.incoming);
         if !self.has_switched(&mut incoming) {
             let n = incoming.receive(socket, targets)?;
-            // Also checked after a read with data. The read may have taken a bell, and the reader must know
-            // that it has to listen again.
+            // Also checked after a read with data. The read may have taken a bell, and the reader
+            // must know that it has to listen again.
             if !self.has_switched(&mut incoming) || n > 0 {
                 return Ok(n);
             }
@@ -186,15 +192,15 @@ impl Link {
         incoming.switched
     }
 
-    /// Makes the socket become readable when data arrives. Called by the reader. Returns false if there is
-    /// data now.
+    /// Makes the socket become readable when data arrives. Called by the reader. Returns false if
+    /// there is data now.
     pub(super) fn listen(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.listen(socket)
     }
 
-    /// Same as `listen`, for a reader that only has read since it listened. Cheaper if the reader has never
-    /// stopped listening.
+    /// Same as `listen`, for a reader that only has read since it listened. Cheaper if the reader
+    /// has never stopped listening.
     pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)
@@ -215,8 +221,8 @@ impl Link {
         outgoing.put(socket, sources, self.room.get())
     }
 
-    /// Returns the socket that becomes readable when there is space again, after a write that found no space.
-    /// `None` means that the stream's own socket becomes writable.
+    /// Returns the socket that becomes readable when there is space again, after a write that found
+    /// no space. `None` means that the stream's own socket becomes writable.
     pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
         self.room.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
     }
@@ -226,8 +232,8 @@ impl Incoming {
     /// Reads from the socket. Returns 0 if the socket has ended or all its bytes for us are read.
     fn receive(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let n = if self.ring.is_some() {
-            // These are the last one or two reads. They must stop at the writer's switch to the region, if
-            // that position is known.
+            // These are the last one or two reads. They must stop at the writer's switch to the
+            // region, if that position is known.
             rights::receive(socket, &targets.beginning(self.expected()))?
         } else if self.begun {
             let (n, rights) = rights::receive_all(socket, targets)?;
@@ -304,8 +310,8 @@ impl Incoming {
 }
 
 impl Outgoing {
-    /// Switches all later writes to the region if the reader takes part. Returns the socket at which the
-    /// reader rings.
+    /// Switches all later writes to the region if the reader takes part. Returns the socket at
+    /// which the reader rings.
     fn switch(&mut self) -> Option<OwnedFd> {
         let ring = self.ring.as_ref().filter(|ring| ring.is_accepted())?;
         ring.switch(self.sent);
@@ -313,8 +319,8 @@ impl Outgoing {
         self.bell.take()
     }
 
-    /// Writes to the socket. May attach the question whether the reader can share memory, or a region if it
-    /// can.
+    /// Writes to the socket. May attach the question whether the reader can share memory, or a
+    /// region if it can.
     fn send(&mut self, socket: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
         self.writes = self.writes.saturating_add(1);
         if self.stage != Stage::Decided {
@@ -334,10 +340,10 @@ impl Outgoing {
                         n
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                    // The system may refuse descriptors although it accepts bytes: the other end takes no
-                    // descriptors (EPERM), too many are in flight (ETOOMANYREFS), memory is short, or a
-                    // sandbox forbids them. We then send the bytes alone. An error of the stream itself will
-                    // repeat.
+                    // The system may refuse descriptors although it accepts bytes: the other end
+                    // takes no descriptors (EPERM), too many are in flight (ETOOMANYREFS), memory
+                    // is short, or a sandbox forbids them. We then send the bytes alone. An error
+                    // of the stream itself will repeat.
                     Err(_) => {
                         let asked = self.stage == Stage::Asked;
                         self.give_up();
@@ -396,8 +402,8 @@ impl Outgoing {
         }
     }
 
-    /// Makes a region. Returns the two descriptors that the other end needs: the memory, and the socket to
-    /// ring.
+    /// Makes a region. Returns the two descriptors that the other end needs: the memory, and the
+    /// socket to ring.
     fn make_offer(&mut self) -> io::Result<[OwnedFd; 2]> {
         let (region, memory) = Region::create()?;
         let (mine, yours) = bell()?;
@@ -416,11 +422,13 @@ impl Outgoing {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let n = ring.put(sources, || {
-            // Empty the socket before asking for the next bell, so that the requested bell is not taken away.
+            // Empty the socket before asking for the next bell, so that the requested bell is not
+            // taken away.
             room.is_some_and(|room| take_bells(room.as_fd()))
         })?;
         if n > 0 && ring.take_sleeper() {
-            // The peer may have read the published data already. As with a socket, the next write fails.
+            // The peer may have read the published data already. As with a socket, the next write
+            // fails.
             self.widowed = ring_bell(socket).is_err();
         }
         if n == 0 && sources.raw().iter().any(|raw| raw.iov_len > 0) {
@@ -437,7 +445,8 @@ fn bell() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((mine, yours))
 }
 
-/// Wakes the thread that waits at the other end of this socket. A socket full of bells has the same effect.
+/// Wakes the thread that waits at the other end of this socket. A socket full of bells has the same
+/// effect.
 fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     match transfer::send(socket, &Sources::one(&[0])) {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -445,9 +454,9 @@ fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Takes all waiting bells. Returns false if the other end is gone or misbehaves. A correct peer rings once
-/// per request, and we request again only after its bell. So a peer that has rung `MOST_BELLS` times is
-/// faulty.
+/// Takes all waiting bells. Returns false if the other end is gone or misbehaves. A correct peer
+/// rings once per request, and we request again only after its bell. So a peer that has rung
+/// `MOST_BELLS` times is faulty.
 fn take_bells(socket: BorrowedFd<'_>) -> bool {
     let mut bells = [MaybeUninit::uninit(); MOST_BELLS];
     match rights::receive(socket, &Targets::one(&mut bells)) {

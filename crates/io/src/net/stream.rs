@@ -15,8 +15,8 @@ use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
 
-/// One end of a byte stream. One thread may read while another writes. Neither operation ever blocks or
-/// raises SIGPIPE.
+/// One end of a byte stream. One thread may read while another writes. Neither operation ever
+/// blocks or raises SIGPIPE.
 #[derive(Debug)]
 pub struct Stream {
     fd: OwnedFd,
@@ -30,10 +30,10 @@ impl Stream {
         Stream { fd, family, link: OnceLock::new() }
     }
 
-    /// Starts to connect, from `source` if given (its port may be 0). Returns true if the connection is
-    /// established already. Otherwise wait until the stream is writable and call
-    /// [`finish_connect`](Stream::finish_connect). WouldBlock from a Unix domain address means that its
-    /// backlog is full; try again later.
+    /// Starts to connect, from `source` if given (its port may be 0). Returns true if the
+    /// connection is established already. Otherwise wait until the stream is writable and call
+    /// [`finish_connect`](Stream::finish_connect). WouldBlock from a Unix domain address means that
+    /// its backlog is full; try again later.
     pub fn connect(
         address: &Address,
         source: Option<&SocketAddr>,
@@ -85,8 +85,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes over a connected or connecting socket. Fails with ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL
-    /// if the descriptor is not such a socket.
+    /// Takes over a connected or connecting socket. Fails with ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT
+    /// or EINVAL if the descriptor is not such a socket.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let family = adopt::take_over(fd.as_fd(), false)?;
         if family == Family::Unix {
@@ -103,8 +103,9 @@ impl Stream {
         Ok((Stream::new(first, Family::Unix), Stream::new(second, Family::Unix)))
     }
 
-    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). Call this before any data is
-    /// written or read. Has no effect on other families, or on a system that cannot share memory.
+    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). Call this before any
+    /// data is written or read. Has no effect on other families, or on a system that cannot share
+    /// memory.
     pub fn prepare_sharing(&self) {
         if self.family == Family::Unix
             && let Some(link) = Link::new()
@@ -113,9 +114,9 @@ impl Stream {
         }
     }
 
-    /// Lets the bytes travel through memory that both ends map, if this was prepared and the other end
-    /// supports it. Call this when the peer's user is known: before that, no descriptor of the peer is
-    /// inspected. Unless `others` is set, this has no effect for a peer of another user.
+    /// Lets the bytes travel through memory that both ends map, if this was prepared and the other
+    /// end supports it. Call this when the peer's user is known: before that, no descriptor of the
+    /// peer is inspected. Unless `others` is set, this has no effect for a peer of another user.
     pub fn begin_sharing(&self, others: bool) {
         if let Some(link) = self.link.get()
             && (others || self.is_of_own_user())
@@ -130,8 +131,9 @@ impl Stream {
         self.link.get().is_some_and(|link| link.takes_from_memory())
     }
 
-    /// Asks for a wake-up. The reader calls this before it waits for the descriptor to become readable.
-    /// Returns false if there is data to read now, in which case the descriptor may stay unreadable.
+    /// Asks for a wake-up. The reader calls this before it waits for the descriptor to become
+    /// readable. Returns false if there is data to read now, in which case the descriptor may stay
+    /// unreadable.
     pub fn listen(&self) -> bool {
         self.link.get().is_none_or(|link| link.listen(self.as_fd()))
     }
@@ -141,8 +143,8 @@ impl Stream {
         self.link.get().is_none_or(|link| link.listen_on(self.as_fd()))
     }
 
-    /// Returns the descriptor to wait on for space. The flag is true if it then becomes readable, false if it
-    /// becomes writable.
+    /// Returns the descriptor to wait on for space. The flag is true if it then becomes readable,
+    /// false if it becomes writable.
     pub fn room(&self) -> (BorrowedFd<'_>, bool) {
         match self.link.get().and_then(|link| link.room()) {
             Some(room) => (room, true),
@@ -150,15 +152,16 @@ impl Stream {
         }
     }
 
-    /// Returns the error that the kernel has recorded since the last call, such as that of a connect. (On
-    /// Windows: the last error that it recorded.)
+    /// Returns the error that the kernel has recorded since the last call, such as that of a
+    /// connect. (On Windows: the last error that it recorded.)
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let number = option::read(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
         Ok((number != 0).then(|| io::Error::from_raw_os_error(number)))
     }
 
-    /// Returns the state of a connect: true if the connection is established, false if it is pending, or the
-    /// error. A TCP socket that has connected to itself is ECONNREFUSED, because no server listens there.
+    /// Returns the state of a connect: true if the connection is established, false if it is
+    /// pending, or the error. A TCP socket that has connected to itself is ECONNREFUSED, because no
+    /// server listens there.
     pub fn finish_connect(&self) -> io::Result<bool> {
         if let Some(error) = self.take_error()? {
             return Err(error);
@@ -185,8 +188,8 @@ impl Stream {
         option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())
     }
 
-    /// TCP: limits how many bytes, approximately, the kernel accepts beyond those that the peer has space
-    /// for. `None` restores the system's setting. Has no effect on other families.
+    /// TCP: limits how many bytes, approximately, the kernel accepts beyond those that the peer has
+    /// space for. `None` restores the system's setting. Has no effect on other families.
     pub fn limit_unsent(&self, bytes: Option<u32>) -> io::Result<()> {
         if !matches!(self.family, Family::V4 | Family::V6) {
             return Ok(());
@@ -201,8 +204,8 @@ impl Stream {
         self.receive(Targets::one(transfer::uninit(buffer)))
     }
 
-    /// Same as [`read`](Stream::read), into two buffers in turn that may be uninitialised. Returns the
-    /// written part of each.
+    /// Same as [`read`](Stream::read), into two buffers in turn that may be uninitialised. Returns
+    /// the written part of each.
     #[inline]
     pub fn read_uninit<'a>(
         &self,
@@ -260,8 +263,8 @@ impl Stream {
         os::has_ended(self.as_fd())
     }
 
-    /// TCP: returns the number of written bytes that the other end's system has not acknowledged, plus one if
-    /// writing was shut down. Returns 0 if the number is unknown.
+    /// TCP: returns the number of written bytes that the other end's system has not acknowledged,
+    /// plus one if writing was shut down. Returns 0 if the number is unknown.
     pub fn unconfirmed(&self) -> usize {
         match self.family {
             Family::V4 | Family::V6 => os::unconfirmed(self.as_fd()),
@@ -299,7 +302,8 @@ impl Stream {
         os::peer_credentials(self.as_fd())
     }
 
-    /// True if this is a Unix domain stream and its peer process runs as this process's effective user.
+    /// True if this is a Unix domain stream and its peer process runs as this process's effective
+    /// user.
     pub fn is_of_own_user(&self) -> bool {
         self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user())
     }
@@ -322,8 +326,9 @@ impl Stream {
 }
 
 /// Fails with ECONNREFUSED if the two ends of a TCP connection are the same socket. TCP allows that
-/// (simultaneous open) if the system happens to choose the destination port as the local port. The socket is
-/// set to reset on close: in TIME_WAIT it would keep the port from the server for a minute.
+/// (simultaneous open) if the system happens to choose the destination port as the local port. The
+/// socket is set to reset on close: in TIME_WAIT it would keep the port from the server for a
+/// minute.
 fn refuse_itself(stream: &Stream) -> io::Result<()> {
     if !matches!(stream.family, Family::V4 | Family::V6) {
         return Ok(());

@@ -468,8 +468,8 @@ fn descriptors_are_closed_on_exec() {
     }
 }
 
-/// Tests only a kernel with vsock. Binding needs no hypervisor. A connection to oneself needs a module that
-/// few machines have loaded.
+/// Tests only a kernel with vsock. Binding needs no hypervisor. A connection to oneself needs a
+/// module that few machines have loaded.
 #[test]
 fn vsock_listens_where_there_is_one() {
     let any = Address::Vsock { cid: VSOCK_ANY, port: VSOCK_ANY };
@@ -494,7 +494,8 @@ fn vsock_listens_where_there_is_one() {
 fn a_device_is_kept_to() {
     let device = StreamOptions { bind_to_device: Some("lo".into()), ..StreamOptions::default() };
     let address = Address::Inet("127.0.0.1:0".parse().unwrap());
-    // Old kernels allow this only to the administrator. Other systems name their loopback differently.
+    // Old kernels allow this only to the administrator. Other systems name their loopback
+    // differently.
     let Ok(listener) = Listener::bind(&address, &device, 10, false) else { return };
     let (client, server) = connect_with(&listener, None, &device);
     exchange(&client, &server);

@@ -1,5 +1,5 @@
-//! Sends and receives bytes without blocking or raising SIGPIPE. Takes one buffer or several, with or without
-//! descriptors.
+//! Sends and receives bytes without blocking or raising SIGPIPE. Takes one buffer or several, with
+//! or without descriptors.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -29,8 +29,8 @@ fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// Receives the available data and returns its length, 0 at the end of the stream. That many first bytes of
-/// the targets are then initialised.
+/// Receives the available data and returns its length, 0 at the end of the stream. That many first
+/// bytes of the targets are then initialised.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     if let [one] = targets.raw() {
@@ -50,9 +50,9 @@ fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// Transfers each buffer with a call of its own, for a sandbox that refuses sendmsg or recvmsg. Stops after
-/// the first buffer that is not transferred completely. An error after some bytes were transferred repeats at
-/// the next call.
+/// Transfers each buffer with a call of its own, for a sandbox that refuses sendmsg or recvmsg.
+/// Stops after the first buffer that is not transferred completely. An error after some bytes were
+/// transferred repeats at the next call.
 #[cold]
 fn one_by_one(
     buffers: &[libc::iovec],
@@ -86,8 +86,8 @@ fn message<const N: usize>(
     buffers: &[libc::iovec],
     control: Option<&mut MaybeUninit<Control<N>>>,
 ) -> libc::msghdr {
-    // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for which all
-    // zeroes is the empty value.
+    // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for
+    // which all zeroes is the empty value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = buffers.as_ptr().cast_mut();
     message.msg_iovlen = buffers.len() as _;
@@ -112,7 +112,8 @@ const CLOSE_ON_EXEC: libc::c_int = libc::MSG_CMSG_CLOEXEC;
 #[cfg(not(linux_kernel))]
 const CLOSE_ON_EXEC: libc::c_int = 0;
 
-/// Space for control messages. The system closes descriptors that do not fit, on the receiving thread.
+/// Space for control messages. The system closes descriptors that do not fit, on the receiving
+/// thread.
 #[repr(C, align(8))]
 struct Control<const N: usize>([u8; N]);
 
@@ -136,7 +137,8 @@ pub(super) fn send_with_rights(
     let mut control = MaybeUninit::new(Control([0; control_length(MOST_SENT)]));
     let mut message = message(sources.raw(), Some(&mut control));
     message.msg_controllen = control_length(rights.len()) as _;
-    // SAFETY: the control buffer has space for one header with its data, and the macros point into it.
+    // SAFETY: the control buffer has space for one header with its data, and the macros point into
+    // it.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
         ((*header).cmsg_level, (*header).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
@@ -147,14 +149,14 @@ pub(super) fn send_with_rights(
     send_message(fd, &message)
 }
 
-/// Receives as `receive`, with all descriptors that come along. Returns no descriptor if the process had no
-/// space for all of them.
+/// Receives as `receive`, with all descriptors that come along. Returns no descriptor if the
+/// process had no space for all of them.
 pub(super) fn receive_with_rights(
     fd: BorrowedFd<'_>,
     targets: &Targets<'_>,
 ) -> io::Result<(usize, Vec<Foreign>)> {
-    // A socket may be set to add the sender (in two forms) and a label to each message. The buffer has space
-    // for these as well.
+    // A socket may be set to add the sender (in two forms) and a label to each message. The buffer
+    // has space for these as well.
     let mut control = MaybeUninit::<Control<{ control_length(MOST_RECEIVED) + 512 }>>::uninit();
     let mut message = message(targets.raw(), Some(&mut control));
     let n = match receive_message(fd, &mut message) {
@@ -167,7 +169,8 @@ pub(super) fn receive_with_rights(
     if message.msg_controllen == 0 {
         return Ok((n, Vec::new()));
     }
-    // SAFETY: the kernel has filled in the control buffer. The descriptors in it are open, and ours alone.
+    // SAFETY: the kernel has filled in the control buffer. The descriptors in it are open, and ours
+    // alone.
     let mut rights = unsafe { take_rights(&message) };
     if message.msg_flags & libc::MSG_CTRUNC != 0 {
         rights.clear();
@@ -175,12 +178,12 @@ pub(super) fn receive_with_rights(
     Ok((n, rights))
 }
 
-/// Returns the descriptors in the control messages of type SCM_RIGHTS. Closes the descriptors of other
-/// message types.
+/// Returns the descriptors in the control messages of type SCM_RIGHTS. Closes the descriptors of
+/// other message types.
 ///
 /// # Safety
-/// The kernel has written the control messages, each with its header and as many bytes of data as the header
-/// says. The caller owns the descriptors in them.
+/// The kernel has written the control messages, each with its header and as many bytes of data as
+/// the header says. The caller owns the descriptors in them.
 #[allow(clippy::unnecessary_cast, reason = "the length of a control message is no usize everywhere")]
 unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
     let mut rights = Vec::new();
@@ -209,8 +212,8 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
 
 /// True if control messages of this type carry descriptors that the kernel has opened for us.
 fn carries_rights(kind: libc::c_int) -> bool {
-    /// Type on a socket with SO_PASSPIDFD, which a program may hand over with ZMQ_USE_FD. Added in Linux 6.5;
-    /// the C library's headers may be older.
+    /// Type on a socket with SO_PASSPIDFD, which a program may hand over with ZMQ_USE_FD. Added in
+    /// Linux 6.5; the C library's headers may be older.
     const SCM_PIDFD: libc::c_int = 4;
     kind == libc::SCM_RIGHTS || cfg!(linux_kernel) && kind == SCM_PIDFD
 }
@@ -229,7 +232,8 @@ mod tests {
         unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
     }
 
-    /// Returns the result of `take_rights` for these control messages: level, type and a descriptor each.
+    /// Returns the result of `take_rights` for these control messages: level, type and a descriptor
+    /// each.
     fn taken(messages: &[(libc::c_int, libc::c_int, RawFd)]) -> Vec<RawFd> {
         let mut control = [0_u64; 16];
         // SAFETY: every header with its data lies in the buffer.
@@ -265,7 +269,8 @@ mod tests {
         }
     }
 
-    /// A socket with SO_PASSPIDFD receives a process descriptor with every message, which we do not use.
+    /// A socket with SO_PASSPIDFD receives a process descriptor with every message, which we do not
+    /// use.
     #[cfg(linux_kernel)]
     #[test]
     fn descriptors_of_other_kinds_are_closed() {

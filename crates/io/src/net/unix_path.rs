@@ -19,8 +19,9 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// Returns the file of a socket that was just bound to `path`. The system does not report which file a
-    /// socket created, so a file that another process has put there since then is mistaken for it.
+    /// Returns the file of a socket that was just bound to `path`. The system does not report which
+    /// file a socket created, so a file that another process has put there since then is mistaken
+    /// for it.
     pub fn at(path: &Path) -> io::Result<SocketFile> {
         // The process may change its working directory.
         let path = std::path::absolute(path)?;
@@ -28,9 +29,9 @@ impl SocketFile {
         Ok(SocketFile { path, device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// Removes the file, unless its path now leads to another file. Call this while the socket is open,
-    /// because its inode number is not reused before that. POSIX has no call that checks and removes in one
-    /// step, so a file put there between the two steps is removed.
+    /// Removes the file, unless its path now leads to another file. Call this while the socket is
+    /// open, because its inode number is not reused before that. POSIX has no call that checks and
+    /// removes in one step, so a file put there between the two steps is removed.
     pub fn remove(&self) {
         let is_it =
             |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode);
@@ -40,15 +41,15 @@ impl SocketFile {
     }
 }
 
-/// Gives the file of a Unix domain socket these permissions, minus the umask, as soon as the socket is bound.
-/// Returns false if the system does not support that.
+/// Gives the file of a Unix domain socket these permissions, minus the umask, as soon as the socket
+/// is bound. Returns false if the system does not support that.
 pub(super) fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<bool> {
     let socket = fs::File::from(fd.try_clone_to_owned()?);
     Ok(socket.set_permissions(Permissions::from_mode(mode)).is_ok())
 }
 
-/// Gives the file of a socket these permissions. Fails with EACCES if another user has replaced the file, for
-/// example by a link to another file, and leaves the replacement unchanged.
+/// Gives the file of a socket these permissions. Fails with EACCES if another user has replaced the
+/// file, for example by a link to another file, and leaves the replacement unchanged.
 pub fn set_path_mode(path: &Path, mode: u32) -> io::Result<()> {
     let is_good = |found: &fs::Metadata| found.file_type().is_socket() && found.mode() & 0o777 == mode;
     // Usually the file was created with these permissions.
@@ -91,9 +92,9 @@ pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(path))
 }
 
-/// Removes a file that keeps a socket from being bound to `path`, if the file holds no data: the socket file
-/// of a killed process, an empty file that reserves a name (mkstemp), a FIFO or a symbolic link. Fails with
-/// EADDRINUSE for any other file.
+/// Removes a file that keeps a socket from being bound to `path`, if the file holds no data: the
+/// socket file of a killed process, an empty file that reserves a name (mkstemp), a FIFO or a
+/// symbolic link. Fails with EADDRINUSE for any other file.
 pub fn clear_path(path: &Path) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -110,9 +111,9 @@ pub fn clear_path(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a directory that only this user can enter, in the place for temporary files. The place is the
-/// first of TMPDIR, TEMPDIR and TMP that names a directory, otherwise the system's default. The caller
-/// removes the directory.
+/// Creates a directory that only this user can enter, in the place for temporary files. The place
+/// is the first of TMPDIR, TEMPDIR and TMP that names a directory, otherwise the system's default.
+/// The caller removes the directory.
 pub fn temporary_directory() -> io::Result<PathBuf> {
     let mut template = ["TMPDIR", "TEMPDIR", "TMP"]
         .into_iter()
@@ -123,7 +124,8 @@ pub fn temporary_directory() -> io::Result<PathBuf> {
     template.push("tmpXXXXXX");
     let template = CString::new(template.into_os_string().as_bytes())?;
     let mut template = template.into_bytes_with_nul();
-    // SAFETY: mkdtemp replaces the six characters before the terminating zero in the exclusive buffer.
+    // SAFETY: mkdtemp replaces the six characters before the terminating zero in the exclusive
+    // buffer.
     if unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) }.is_null() {
         return Err(io::Error::last_os_error());
     }

@@ -42,8 +42,8 @@ impl Epoll {
         if interest.ended {
             flags |= libc::EPOLLRDHUP;
         }
-        // The kernel reports hang-ups for every interest. One-shot mode keeps a muted descriptor from
-        // reporting them repeatedly.
+        // The kernel reports hang-ups for every interest. One-shot mode keeps a muted descriptor
+        // from reporting them repeatedly.
         if mode == Mode::OneShot || interest == Interest::NONE {
             flags |= libc::EPOLLONESHOT;
         }

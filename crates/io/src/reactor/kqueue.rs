@@ -1,10 +1,11 @@
 //! [`Reactor`] as a kqueue.
 //!
-//! A kqueue has filters instead of descriptors: one for reading and one for writing. Therefore a table holds
-//! the registrations, and two events of one descriptor are merged. The end of the other end's data is a flag
-//! of the reading filter. A registration for the end alone, or a muted one, has a reading filter that no
-//! amount of data triggers. (On macOS a full buffer triggers it. The end is then reported after the data is
-//! read.) A muted descriptor that is not a socket has no filter at all.
+//! A kqueue has filters instead of descriptors: one for reading and one for writing. Therefore a
+//! table holds the registrations, and two events of one descriptor are merged. The end of the other
+//! end's data is a flag of the reading filter. A registration for the end alone, or a muted one,
+//! has a reading filter that no amount of data triggers. (On macOS a full buffer triggers it. The
+//! end is then reported after the data is read.) A muted descriptor that is not a socket has no
+//! filter at all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -73,8 +74,8 @@ impl KqueueReactor {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if the kernel still has this member. The kernel drops a member whose descriptor is closed, and
-    /// another descriptor may have its number now.
+    /// True if the kernel still has this member. The kernel drops a member whose descriptor is
+    /// closed, and another descriptor may have its number now.
     fn knows(&self, fd: RawFd, member: &Member) -> bool {
         let Some(filter) = [Filter::Read, Filter::Write].into_iter().find(|&filter| member.has(filter))
         else {
@@ -151,8 +152,8 @@ impl KqueueReactor {
             }
         }
         if !changes.is_empty() {
-            // Under the lock, so that no thread can arm it in between. The kernel drops all filters of closed
-            // descriptors.
+            // Under the lock, so that no thread can arm it in between. The kernel drops all filters
+            // of closed descriptors.
             let _ = self.queue.change(&changes);
         }
     }
@@ -172,8 +173,8 @@ impl Member {
         [read, writable.then_some(kind)]
     }
 
-    /// Creates a change to one of its filters. The change sets every field, because some kernels also
-    /// overwrite the fields that a change does not mention.
+    /// Creates a change to one of its filters. The change sets every field, because some kernels
+    /// also overwrite the fields that a change does not mention.
     fn filter(&self, fd: RawFd, filter: Filter, flags: Flags) -> Kevent {
         let change = Kevent::new(fd as usize, filter, flags).with_number(self.generation);
         if filter == Filter::Read && !self.interest.readable { change.of_the_end() } else { change }

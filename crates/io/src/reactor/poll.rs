@@ -1,5 +1,5 @@
-//! [`Reactor`] on poll(2), to test the system's own reactor against. Every wait checks every descriptor, so
-//! it suits dozens of descriptors, not thousands.
+//! [`Reactor`] on poll(2), to test the system's own reactor against. Every wait checks every
+//! descriptor, so it suits dozens of descriptors, not thousands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,8 +12,8 @@ use crate::libc;
 use crate::poll::{PollFd, poll};
 use crate::wake::WakeFd;
 
-/// A set of descriptors for poll(2). One thread at a time may wait. Changes by other threads take effect
-/// during a wait.
+/// A set of descriptors for poll(2). One thread at a time may wait. Changes by other threads take
+/// effect during a wait.
 #[derive(Debug)]
 pub struct PollReactor {
     members: Mutex<Members>,
@@ -48,8 +48,8 @@ impl PollReactor {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the descriptors to poll and the generation of each. The first descriptor is our own wake-up
-    /// descriptor.
+    /// Returns the descriptors to poll and the generation of each. The first descriptor is our own
+    /// wake-up descriptor.
     fn snapshot(&self) -> (Vec<PollFd>, Vec<u64>) {
         let members = self.members();
         let armed = members.by_fd.iter().filter(|(_, member)| member.armed);
@@ -59,7 +59,8 @@ impl PollReactor {
         (fds, generations)
     }
 
-    /// Converts the results of one poll to events, for the registrations that have not changed since.
+    /// Converts the results of one poll to events, for the registrations that have not changed
+    /// since.
     #[allow(clippy::bad_bit_mask, reason = "on some systems nothing tells of the end")]
     fn report(&self, fds: &[PollFd], generations: &[u64], events: &mut Vec<Event>) {
         let mut members = self.members();

@@ -137,8 +137,8 @@ fn hang_up(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// The end of the other end's data is reported to a registration that asks for it, with or without unread
-/// data, if the reactor supports it.
+/// The end of the other end's data is reported to a registration that asks for it, with or without
+/// unread data, if the reactor supports it.
 fn end(reactor: &dyn Reactor, tells: bool) {
     let (near, far) = Stream::pair().unwrap();
     if !tells {
@@ -201,8 +201,8 @@ fn both_once(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// A new registration inherits no state from an earlier one of the same descriptor, or of another one with
-/// the same number.
+/// A new registration inherits no state from an earlier one of the same descriptor, or of another
+/// one with the same number.
 fn numbers_come_again(reactor: &dyn Reactor) {
     for token in 0..4 {
         let wake = WakeFd::new().unwrap();

@@ -1,11 +1,12 @@
 //! [`Reactor`] on `WSAPoll`, with nested sets, which Windows lacks.
 //!
-//! A set owns a socket that never becomes ready. The socket's number stands for the set, in [`crate::poll`]
-//! and in other sets. A wait recognises such numbers and asks the system for the members instead. Every wait
-//! therefore checks every descriptor, and passing a set costs no extra work.
+//! A set owns a socket that never becomes ready. The socket's number stands for the set, in
+//! [`crate::poll`] and in other sets. A wait recognises such numbers and asks the system for the
+//! members instead. Every wait therefore checks every descriptor, and passing a set costs no extra
+//! work.
 //!
-//! A wait learns of changes while it runs: it adds a wake-up descriptor to each set that it watches. A change
-//! wakes that descriptor, and the wait then looks again.
+//! A wait learns of changes while it runs: it adds a wake-up descriptor to each set that it
+//! watches. A change wakes that descriptor, and the wait then looks again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -50,8 +51,8 @@ struct Member {
     generation: u64,
     /// False for a one-shot member after its report, until it is modified.
     armed: bool,
-    /// True if the member has hung up although it waits for another event. The system reports that hang-up in
-    /// every poll, so waits leave the member out and check it only from time to time.
+    /// True if the member has hung up although it waits for another event. The system reports that
+    /// hang-up in every poll, so waits leave the member out and check it only from time to time.
     hung_up: bool,
 }
 
@@ -67,8 +68,8 @@ struct Bell {
 
 impl Bell {
     fn ring(&self) {
-        // SeqCst, as below: a thread that finds the bell rung knows that the descriptor is readable or will
-        // be.
+        // SeqCst, as below: a thread that finds the bell rung knows that the descriptor is readable
+        // or will be.
         if !self.rung.swap(true, SeqCst) {
             self.wake.wake();
         }
@@ -220,7 +221,8 @@ struct Look {
     origins: Vec<(RawFd, u64)>,
     /// Sets that this query covers.
     sets: Vec<Arc<Set>>,
-    /// True if some members have hung up and wait for another event. They are checked only from time to time.
+    /// True if some members have hung up and wait for another event. They are checked only from
+    /// time to time.
     sparing: bool,
     /// Bell for changes of the sets, if there are sets, and the index of its leaf.
     bell: Option<(Arc<Bell>, usize)>,
@@ -275,8 +277,8 @@ impl Look {
         Ok(())
     }
 
-    /// Adds the members of `set`, under their own registrations if the caller waits on this set, otherwise on
-    /// behalf of the set.
+    /// Adds the members of `set`, under their own registrations if the caller waits on this set,
+    /// otherwise on behalf of the set.
     fn enter(&mut self, set: &Arc<Set>, index: Option<usize>, own: bool) -> io::Result<()> {
         let bell = self.bell()?;
         if self.sets.len() >= DEEPEST && self.sets.iter().any(|known| Arc::ptr_eq(known, set)) {
@@ -316,8 +318,8 @@ impl Look {
             return Ok(());
         }
         let (start, count) = (self.leaves.as_mut_ptr().cast(), self.leaves.len() as u32);
-        // SAFETY: pointer and length describe one exclusive vector, whose elements have the layout of
-        // WSAPOLLFD (checked in `windows.rs`). Bad descriptors are reported in `revents`.
+        // SAFETY: pointer and length describe one exclusive vector, whose elements have the layout
+        // of WSAPOLLFD (checked in `windows.rs`). Bad descriptors are reported in `revents`.
         let ready = unsafe { WSAPoll(start, count, milliseconds(timeout)) };
         check(ready).map(drop)
     }
@@ -374,8 +376,8 @@ impl Drop for Look {
     }
 }
 
-/// Queries the descriptors that `collect` adds, until `report` has found an event or the timeout has passed.
-/// Returns the number of events.
+/// Queries the descriptors that `collect` adds, until `report` has found an event or the timeout
+/// has passed. Returns the number of events.
 fn wait(
     timeout: Option<Duration>,
     mut collect: impl FnMut(&mut Look) -> io::Result<()>,
@@ -412,8 +414,8 @@ fn nothing(token: Token) -> Event {
     Event { token, readable: false, writable: false, closed: false, ended: false }
 }
 
-/// Converts the system's flags of a member to an event, as far as the registration asked for them. Winsock
-/// reports the end of the other end's data as a hang-up, whether requested or not.
+/// Converts the system's flags of a member to an event, as far as the registration asked for them.
+/// Winsock reports the end of the other end's data as a hang-up, whether requested or not.
 fn event(member: &Member, revents: i16) -> Event {
     let has = |flags: i16| revents & flags != 0;
     let over = has(libc::POLLHUP | libc::POLLERR | libc::POLLNVAL);

@@ -7,15 +7,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use super::{Family, parse_scope};
 use crate::libc;
 
-/// Returns the addresses of `host`, at least one. Blocks for as long as the system's resolver does. An
-/// unknown name is NotFound. The name may end in a zone for IPv6 addresses (`host%eth0`); an unknown zone is
-/// InvalidInput.
+/// Returns the addresses of `host`, at least one. Blocks for as long as the system's resolver does.
+/// An unknown name is NotFound. The name may end in a zone for IPv6 addresses (`host%eth0`); an
+/// unknown zone is InvalidInput.
 pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, 0)
 }
 
-/// Same as [`addresses`], but only for numeric addresses, in all forms that the C library reads (`127.1`).
-/// Does not block.
+/// Same as [`addresses`], but only for numeric addresses, in all forms that the C library reads
+/// (`127.1`). Does not block.
 pub fn numeric_addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, libc::AI_NUMERICHOST)
 }
@@ -36,8 +36,8 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
         Family::V6 => libc::AF_INET6,
     };
     let mut first = std::ptr::null_mut();
-    // SAFETY: the name is terminated, and the service is null. The hints outlive the call, and the head of
-    // the list goes into the exclusive variable.
+    // SAFETY: the name is terminated, and the service is null. The hints outlive the call, and the
+    // head of the list goes into the exclusive variable.
     let status = unsafe { libc::getaddrinfo(host.as_ptr(), std::ptr::null(), &hints, &mut first) };
     if status != 0 {
         return Err(failure(status));

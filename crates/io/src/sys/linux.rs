@@ -1,5 +1,5 @@
-//! Descriptor primitives of Linux. The call that creates a descriptor sets its flags, so that no other thread
-//! can fork and exec in between.
+//! Descriptor primitives of Linux. The call that creates a descriptor sets its flags, so that no
+//! other thread can fork and exec in between.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -31,7 +31,8 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Accepts one connection from a listening socket.
 pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: null pointers ask the kernel not to write an address; the descriptor returned is ours alone.
+    // SAFETY: null pointers ask the kernel not to write an address; the descriptor returned is ours
+    // alone.
     let fd = retry(|| unsafe {
         check(libc::accept4(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), NEW))
     })?;
@@ -39,8 +40,8 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Waits with nanosecond precision. An interruption is an error. If a sandbox forbids ppoll and there is no
-/// mask, waits with millisecond precision.
+/// Waits with nanosecond precision. An interruption is an error. If a sandbox forbids ppoll and
+/// there is no mask, waits with millisecond precision.
 pub(crate) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
@@ -49,8 +50,9 @@ pub(crate) fn poll(
     let span = timeout.map(timespec);
     let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let raw_mask = mask.map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: pointer and length describe one exclusive slice. Time span and mask, if any, outlive the call.
-    // A null mask leaves the signal mask alone. Bad descriptors are reported in `revents`, not undefined.
+    // SAFETY: pointer and length describe one exclusive slice. Time span and mask, if any, outlive
+    // the call. A null mask leaves the signal mask alone. Bad descriptors are reported in
+    // `revents`, not undefined.
     let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, span, raw_mask) };
     match check(ready) {
         Err(error) if mask.is_none() && is_refused(&error) => poll_coarsely(fds, timeout),
@@ -68,8 +70,8 @@ fn poll_coarsely(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Res
 /// Fills a prefix of `bytes`, and returns its length.
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     let call = |bytes: &mut [u8]| {
-        // By number, because glibc before 2.25 has no function for it and cannot load a library that imports
-        // one. SAFETY: the kernel writes at most `len` bytes into the exclusive slice.
+        // By number, because glibc before 2.25 has no function for it and cannot load a library
+        // that imports one. SAFETY: the kernel writes at most `len` bytes into the exclusive slice.
         unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0_u32) }
     };
     match retry(|| check_length(call(bytes) as libc::ssize_t)) {
@@ -82,8 +84,8 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
 /// Reads random bytes from the generator's device.
 #[cold]
 fn random_by_file(bytes: &mut [u8]) -> io::Result<usize> {
-    // urandom gives bytes even before the kernel has gathered entropy. random is not readable until then, so
-    // wait for it first.
+    // urandom gives bytes even before the kernel has gathered entropy. random is not readable until
+    // then, so wait for it first.
     if let Ok(seeded) = File::open("/dev/random") {
         let mut fds = [libc::pollfd { fd: seeded.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
         retry(|| poll(&mut fds, None, None))?;

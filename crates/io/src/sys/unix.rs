@@ -8,8 +8,8 @@ use crate::libc;
 
 use super::{check, milliseconds, retry, set_close_on_exec_and_nonblocking};
 
-/// Send flag that turns SIGPIPE into EPIPE. macOS lacks it; `prepare` sets a socket option with the same
-/// effect there.
+/// Send flag that turns SIGPIPE into EPIPE. macOS lacks it; `prepare` sets a socket option with the
+/// same effect there.
 pub(crate) const NO_SIGNAL: libc::c_int = if cfg!(target_vendor = "apple") { 0 } else { libc::MSG_NOSIGNAL };
 
 /// Creates a non-blocking, close-on-exec socket.
@@ -32,7 +32,8 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Accepts one connection from a listening socket.
 pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: null pointers ask the kernel not to write an address; the descriptor returned is ours alone.
+    // SAFETY: null pointers ask the kernel not to write an address; the descriptor returned is ours
+    // alone.
     let fd = retry(|| unsafe {
         check(libc::accept(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()))
     })?;

@@ -17,19 +17,19 @@ use crate::libc;
 /// Windows has no SIGPIPE.
 pub(crate) const NO_SIGNAL: libc::c_int = 0;
 
-/// Option that gives a listener exclusive use of its port, even while connections of an earlier listener
-/// linger. On Windows SO_REUSEADDR would let any process take the port away.
+/// Option that gives a listener exclusive use of its port, even while connections of an earlier
+/// listener linger. On Windows SO_REUSEADDR would let any process take the port away.
 pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = ws::SO_EXCLUSIVEADDRUSE;
 
-/// Starts Winsock, which must happen before its first call. (The standard library starts it as well; Winsock
-/// counts the starts.)
+/// Starts Winsock, which must happen before its first call. (The standard library starts it as
+/// well; Winsock counts the starts.)
 pub(crate) fn start_winsock() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         // SAFETY: WSADATA is a struct of integers and pointers.
         let mut data: ws::WSADATA = unsafe { std::mem::zeroed() };
-        // SAFETY: the description goes into the exclusive variable. If this fails, the first socket call
-        // fails with the same error.
+        // SAFETY: the description goes into the exclusive variable. If this fails, the first socket
+        // call fails with the same error.
         unsafe { ws::WSAStartup(0x0202, &mut data) };
     });
 }
@@ -77,7 +77,8 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Waits with millisecond precision. A set of the reactor is ready when one of its members is ready.
+/// Waits with millisecond precision. A set of the reactor is ready when one of its members is
+/// ready.
 pub(crate) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
@@ -91,8 +92,8 @@ pub(crate) fn poll(
     Ok(ready)
 }
 
-/// Converts the end of the peer's data. Winsock reports it only as a hang-up. On other systems the end is
-/// readable, and only a descriptor that can neither be read nor written has hung up.
+/// Converts the end of the peer's data. Winsock reports it only as a hang-up. On other systems the
+/// end is readable, and only a descriptor that can neither be read nor written has hung up.
 fn say_end(fd: &mut libc::pollfd) {
     if fd.revents & libc::POLLHUP == 0 || fd.events & libc::POLLIN == 0 {
         return;
@@ -107,15 +108,16 @@ fn say_end(fd: &mut libc::pollfd) {
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let (start, flags) = (bytes.as_mut_ptr(), BCRYPT_USE_SYSTEM_PREFERRED_RNG);
-    // SAFETY: the system writes `length` bytes, which the exclusive slice has. A null algorithm selects the
-    // system's own.
+    // SAFETY: the system writes `length` bytes, which the exclusive slice has. A null algorithm
+    // selects the system's own.
     let status = unsafe { BCryptGenRandom(null_mut(), start, length, flags) };
     if status == 0 { Ok(length as usize) } else { Err(io::ErrorKind::Other.into()) }
 }
 
 /// Sets the flags that all our descriptors have.
 pub(crate) fn prepare(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // Sockets of some providers are not handles of the system, and child processes do not inherit those.
+    // Sockets of some providers are not handles of the system, and child processes do not inherit
+    // those.
     // SAFETY: the handle is open while borrowed.
     unsafe { SetHandleInformation(fd.as_raw_fd() as HANDLE, HANDLE_FLAG_INHERIT, 0) };
     set_nonblocking(fd)
@@ -126,7 +128,8 @@ pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
     start_winsock();
     let (mut kind, mut length) = (0_i32, size_of::<i32>() as libc::socklen_t);
     let (level, name, place) = (libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast());
-    // SAFETY: the system accepts any number. The option is an int, which goes into the exclusive variable.
+    // SAFETY: the system accepts any number. The option is an int, which goes into the exclusive
+    // variable.
     check(unsafe { libc::getsockopt(raw, level, name, place, &mut length) }).map(drop)
 }
 
@@ -145,13 +148,13 @@ fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Switches off the error reports of unreachable ports. Otherwise a datagram that its receiver refused makes
-/// our next receive call fail.
+/// Switches off the error reports of unreachable ports. Otherwise a datagram that its receiver
+/// refused makes our next receive call fail.
 fn ignore_unreachable_ports(fd: BorrowedFd<'_>) {
     let (off, mut returned) = (0_u32, 0_u32);
     let (socket, what) = (fd.as_raw_fd() as ws::SOCKET, ws::SIO_UDP_CONNRESET);
     let (value, length) = ((&raw const off).cast(), size_of_val(&off) as u32);
-    // SAFETY: the socket is open while borrowed. The system reads an integer, and writes the length of the
-    // empty result.
+    // SAFETY: the socket is open while borrowed. The system reads an integer, and writes the length
+    // of the empty result.
     unsafe { ws::WSAIoctl(socket, what, value, length, null_mut(), 0, &mut returned, null_mut(), None) };
 }

@@ -22,8 +22,8 @@ pub(super) fn set_name(name: &CStr) {
 
 #[cfg(target_os = "netbsd")]
 pub(super) fn set_name(name: &CStr) {
-    // SAFETY: the thread is the calling one. The call reads two terminated strings; the first is the format
-    // of the second.
+    // SAFETY: the thread is the calling one. The call reads two terminated strings; the first is
+    // the format of the second.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"%s".as_ptr(), name.as_ptr().cast()) };
 }
 

@@ -30,7 +30,8 @@ pub(super) fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     }
 }
 
-/// Always fails. Windows has no policies, and its priorities depend on the class of the whole process.
+/// Always fails. Windows has no policies, and its priorities depend on the class of the whole
+/// process.
 pub(super) fn set_scheduling(_policy: i32, _priority: i32) -> io::Result<()> {
     Err(io::Error::from_raw_os_error(libc::ENOTSUP))
 }

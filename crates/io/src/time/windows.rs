@@ -6,7 +6,8 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, GetProcessTimes};
 
 pub(super) fn monotonic_nanos() -> u64 {
     let (mut ticks, mut a_second) = (0_i64, 0_i64);
-    // SAFETY: each call writes one integer into an exclusive variable. Since Windows XP they cannot fail.
+    // SAFETY: each call writes one integer into an exclusive variable. Since Windows XP they cannot
+    // fail.
     unsafe { (QueryPerformanceCounter(&mut ticks), QueryPerformanceFrequency(&mut a_second)) };
     let nanos = u128::from(ticks.unsigned_abs()) * 1_000_000_000 / u128::from(a_second.unsigned_abs().max(1));
     nanos as u64

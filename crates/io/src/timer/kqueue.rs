@@ -17,8 +17,8 @@ impl TimerFd {
         Ok(TimerFd(Kqueue::new()?))
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and forgets an
-    /// expiry that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and
+    /// forgets an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         self.disarm();
         // If the kernel has no memory for the timer, we cannot do anything.

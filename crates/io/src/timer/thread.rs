@@ -1,4 +1,5 @@
-//! A timer without a timerfd: a thread sleeps until the timer expires, and then makes a descriptor readable.
+//! A timer without a timerfd: a thread sleeps until the timer expires, and then makes a descriptor
+//! readable.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,8 +63,8 @@ impl Drop for ThreadTimer {
     fn drop(&mut self) {
         let Some((sleeper, process)) = self.thread.take() else { return };
         if process != thread::process_id() {
-            // In a forked child the state may stay locked, because the thread that holds the lock does not
-            // exist there. The handle may belong to one of the child's own threads.
+            // In a forked child the state may stay locked, because the thread that holds the lock
+            // does not exist there. The handle may belong to one of the child's own threads.
             return std::mem::forget(sleeper);
         }
         self.shared.state().dropped = true;

@@ -1,5 +1,5 @@
-//! [`TimerFd`] as a Linux timerfd on the monotonic clock. If a sandbox forbids that, a sleeping thread
-//! replaces it.
+//! [`TimerFd`] as a Linux timerfd on the monotonic clock. If a sandbox forbids that, a sleeping
+//! thread replaces it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -45,8 +45,8 @@ impl TimerFd {
         Ok(TimerFd(Kind::Kernel(fd)))
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and forgets an
-    /// expiry that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and
+    /// forgets an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         // The kernel takes zero for "disarm".
         let after = after.clamp(Duration::from_nanos(1), FAR);

@@ -1,5 +1,5 @@
-//! [`TimerFd`] as a waitable timer of Windows. A thread of the system's pool waits for the timer, and then
-//! makes a descriptor readable.
+//! [`TimerFd`] as a waitable timer of Windows. A thread of the system's pool waits for the timer,
+//! and then makes a descriptor readable.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -61,8 +61,8 @@ impl TimerFd {
         if done == 0 { Err(io::Error::last_os_error()) } else { Ok(timer) }
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and forgets an
-    /// expiry that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and
+    /// forgets an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         let after = after.min(FAR);
         let mut due = self.shared.due();
@@ -100,7 +100,8 @@ impl AsFd for TimerFd {
 impl Drop for TimerFd {
     fn drop(&mut self) {
         if !self.wait.0.is_null() {
-            // SAFETY: the handle is open, and ours. The call returns after the last callback has ended.
+            // SAFETY: the handle is open, and ours. The call returns after the last callback has
+            // ended.
             unsafe { UnregisterWaitEx(self.wait.0, INVALID_HANDLE_VALUE) };
         }
         // SAFETY: the handle is open, and ours. No thread waits for it now.
@@ -117,13 +118,14 @@ impl Shared {
     fn set(&self, after: Duration) {
         // In units of 100 ns, rounded up. A negative value counts from now.
         let units = i64::try_from(after.as_nanos().div_ceil(100)).unwrap_or(i64::MAX).max(1);
-        // SAFETY: the timer is open. The call reads the time before it returns, and there is no completion
-        // function.
+        // SAFETY: the timer is open. The call reads the time before it returns, and there is no
+        // completion function.
         unsafe { SetWaitableTimer(self.timer.0, &-units, 0, None, null(), 0) };
     }
 }
 
-/// Called when the timer has expired. The expiry may be a little early, or coincide with a new setting.
+/// Called when the timer has expired. The expiry may be a little early, or coincide with a new
+/// setting.
 unsafe extern "system" fn expired(context: *mut c_void, _timed_out: bool) {
     // SAFETY: the pointer that was given to the wait, which has not been ended yet.
     let shared = unsafe { &*context.cast::<Shared>() };
@@ -138,8 +140,8 @@ unsafe extern "system" fn expired(context: *mut c_void, _timed_out: bool) {
     }
 }
 
-/// Creates a timer of the system: a high-resolution timer if available (Windows 10 1803), otherwise one with
-/// the resolution of the system's clock ticks.
+/// Creates a timer of the system: a high-resolution timer if available (Windows 10 1803), otherwise
+/// one with the resolution of the system's clock ticks.
 fn timer() -> io::Result<HANDLE> {
     for flags in [CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, 0] {
         // SAFETY: no name, and default attributes; flags and rights are integers.

@@ -18,8 +18,8 @@ impl WakeFd {
         Ok(WakeFd(fd))
     }
 
-    /// Makes the descriptor readable. Never blocks and cannot fail, because a full counter is readable. The
-    /// thread that drains sees all memory writes made before this call.
+    /// Makes the descriptor readable. Never blocks and cannot fail, because a full counter is
+    /// readable. The thread that drains sees all memory writes made before this call.
     pub fn wake(&self) {
         let one = 1_u64;
         // SAFETY: the kernel reads 8 bytes from a u64.

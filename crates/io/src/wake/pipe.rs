@@ -30,7 +30,8 @@ impl WakeFd {
         })
     }
 
-    /// Makes the descriptor readable. Never blocks and cannot fail, because a full buffer is readable.
+    /// Makes the descriptor readable. Never blocks and cannot fail, because a full buffer is
+    /// readable.
     pub fn wake(&self) {
         // SAFETY: the kernel reads one byte from a slice of one.
         let _ = retry(|| unsafe {

@@ -1,4 +1,5 @@
-//! One query to DNS servers, one server after the other. Uses UDP, and TCP if the answer is too long for UDP.
+//! One query to DNS servers, one server after the other. Uses UDP, and TCP if the answer is too
+//! long for UDP.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -19,8 +20,8 @@ const MOST_BYTES: usize = 65_535;
 /// The bytes of an answer from the name's servers.
 pub(super) struct Reply(pub(super) Vec<u8>);
 
-/// Asks `servers` in order until one of them knows the answer. The answer that a name does not exist counts
-/// as knowing.
+/// Asks `servers` in order until one of them knows the answer. The answer that a name does not
+/// exist counts as knowing.
 pub(super) fn ask(servers: &[SocketAddr], name: &str, kind: TYPE) -> Result<Reply, String> {
     let mut why = String::new();
     for _ in 0..TRIES {
@@ -131,7 +132,8 @@ fn has_flag(message: &[u8], flag: PacketFlag) -> bool {
     flags.is_some_and(|flags| flags & flag.bits() != 0)
 }
 
-/// Returns a number that an attacker cannot guess: std seeds its hashers with random numbers of the system.
+/// Returns a number that an attacker cannot guess: std seeds its hashers with random numbers of the
+/// system.
 fn new_id() -> u16 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() as u16

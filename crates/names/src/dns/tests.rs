@@ -20,8 +20,8 @@ fn answer(question: &[u8], says: Says) -> Vec<u8> {
     reply.build_bytes_vec().unwrap()
 }
 
-/// Starts a server that precedes each answer with garbage. Answers that are too long for a datagram go by
-/// TCP.
+/// Starts a server that precedes each answer with garbage. Answers that are too long for a datagram
+/// go by TCP.
 fn server(says: Says) -> SocketAddr {
     // Another program may use the port for TCP.
     let (socket, listener, at) = std::iter::repeat_with(|| UdpSocket::bind("127.0.0.1:0").unwrap())

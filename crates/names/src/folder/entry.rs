@@ -1,9 +1,10 @@
 //! Files of entries: recognising, reading, writing and removing them.
 //!
-//! The folder may have been configured by mistake, and hold files of other programs. A file is therefore an
-//! entry only if its name has the right form, it is a regular file that only this user (or root) can write
-//! to, and it begins with [`MARKER`]. Links are not followed. An entry is written under another name, locked,
-//! and renamed. An entry without a lock therefore belongs to a dead program.
+//! The folder may have been configured by mistake, and hold files of other programs. A file is
+//! therefore an entry only if its name has the right form, it is a regular file that only this user
+//! (or root) can write to, and it begins with [`MARKER`]. Links are not followed. An entry is
+//! written under another name, locked, and renamed. An entry without a lock therefore belongs to a
+//! dead program.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -95,8 +96,8 @@ pub(super) fn sweep(folder: &Path, file: &str) {
 /// Writes an entry. The lock is held as long as the returned file is open.
 ///
 /// # Errors
-/// The system's error. [`io::ErrorKind::InvalidInput`] for endpoints that are too long or not single lines.
-/// [`io::ErrorKind::AlreadyExists`] if a file that is not an entry has its name.
+/// The system's error. [`io::ErrorKind::InvalidInput`] for endpoints that are too long or not
+/// single lines. [`io::ErrorKind::AlreadyExists`] if a file that is not an entry has its name.
 pub(super) fn write(folder: &Path, name: &FileName, remote: &[String]) -> io::Result<File> {
     let text: String =
         [MARKER.to_owned()].into_iter().chain(remote.iter().map(|line| format!("{line}\n"))).collect();
@@ -139,7 +140,8 @@ pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
     }
     let mut new = options.open(&draft)?;
     let written = (|| {
-        // Lock before writing the marker: a marked file without a lock counts as that of a dead program.
+        // Lock before writing the marker: a marked file without a lock counts as that of a dead
+        // program.
         new.try_lock().map_err(io::Error::from)?;
         new.write_all(text.as_bytes())?;
         fs::rename(&draft, folder.join(file))
@@ -153,8 +155,8 @@ pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
 /// Reads a file of this user.
 ///
 /// # Errors
-/// The system's error. [`io::ErrorKind::PermissionDenied`] for a file that other users can write to.
-/// [`io::ErrorKind::InvalidData`] for a file that is too long or not regular.
+/// The system's error. [`io::ErrorKind::PermissionDenied`] for a file that other users can write
+/// to. [`io::ErrorKind::InvalidData`] for a file that is too long or not regular.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     Ok(with_text(open(path)?)?.1)
 }
@@ -209,7 +211,8 @@ fn is_unlocked(file: &File) -> bool {
     is_obtained(&file.try_lock_shared())
 }
 
-/// True if a lock was obtained. If the system cannot tell, returns false, because the holder may be alive.
+/// True if a lock was obtained. If the system cannot tell, returns false, because the holder may be
+/// alive.
 pub(super) fn is_obtained(lock: &Result<(), TryLockError>) -> bool {
     match lock {
         Ok(()) => true,

@@ -1,9 +1,10 @@
 //! Stages: transforms between the plain 3.1 frames of a queue and the bytes of one peer.
 //!
-//! A stage transforms two byte streams in wire order. The two halves of a connection, the writing one (pump)
-//! and the reading one (intake), call it under one lock. Both directions accept any split and keep their own
-//! partial state: a few bytes if bodies stream through, or a whole frame if the stage must judge whole
-//! frames. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
+//! A stage transforms two byte streams in wire order. The two halves of a connection, the writing
+//! one (pump) and the reading one (intake), call it under one lock. Both directions accept any
+//! split and keep their own partial state: a few bytes if bodies stream through, or a whole frame
+//! if the stage must judge whole frames. In the plain form subscriptions are always SUBSCRIBE and
+//! CANCEL commands.
 //!
 //! | peer | stage |
 //! |---|---|
@@ -32,26 +33,29 @@ pub(crate) use v1::put_header as put_v1_header;
 
 /// A transform of one connection's bytes, in both directions.
 pub trait Stage: Send {
-    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends the bytes to
-    /// write to the peer. The pump calls this with its lock held. Does not block.
+    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends the
+    /// bytes to write to the peer. The pump calls this with its lock held. Does not block.
     fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>);
 
-    /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After an error
-    /// the connection is over. The thread that reads the connection calls this. Does not block.
+    /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After
+    /// an error the connection is over. The thread that reads the connection calls this. Does not
+    /// block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
 
-    /// Like `seal`, but for whole frames of the connection itself (PING, PONG), at a message boundary.
+    /// Like `seal`, but for whole frames of the connection itself (PING, PONG), at a message
+    /// boundary.
     fn seal_control(&mut self, frames: &[u8], out: &mut Vec<u8>) {
         self.seal(frames, out);
     }
 
-    /// True if the stage has output that does not come from the queue. Call `seal` with an empty slice to get
-    /// it.
+    /// True if the stage has output that does not come from the queue. Call `seal` with an empty
+    /// slice to get it.
     fn has_output(&self) -> bool {
         false
     }
 
-    /// True if there was no memory for sealing. The sealed bytes are then incomplete and must not be written.
+    /// True if there was no memory for sealing. The sealed bytes are then incomplete and must not
+    /// be written.
     fn exhausted(&self) -> bool {
         false
     }
@@ -61,12 +65,12 @@ pub trait Stage: Send {
         false
     }
 
-    /// Ends the connection from this side: appends the bytes that tell the peer. Nothing may be written after
-    /// them.
+    /// Ends the connection from this side: appends the bytes that tell the peer. Nothing may be
+    /// written after them.
     fn finish(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Returns the number of bytes held back in both directions together, waiting for more input. The stage
-    /// bounds this number for any input.
+    /// Returns the number of bytes held back in both directions together, waiting for more input.
+    /// The stage bounds this number for any input.
     fn buffered(&self) -> usize;
 }
 

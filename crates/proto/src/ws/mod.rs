@@ -8,10 +8,10 @@
 //!   stream
 //! ```
 //!
-//! The greeting of ZMTP is not sent: our own is swallowed, and the peer's is generated from the result of the
-//! opening. It announces 3.0 for `ZWS2.0/MECHANISM`, so that subscriptions are messages, and 2.0 for the bare
-//! `ZWS2.0`, where the first message is a routing id. A client masks its frames. Fragmented messages are
-//! assembled; text and reserved frames are refused.
+//! The greeting of ZMTP is not sent: our own is swallowed, and the peer's is generated from the
+//! result of the opening. It announces 3.0 for `ZWS2.0/MECHANISM`, so that subscriptions are
+//! messages, and 2.0 for the bare `ZWS2.0`, where the first message is a routing id. A client masks
+//! its frames. Fragmented messages are assembled; text and reserved frames are refused.
 
 mod framing;
 mod mask;

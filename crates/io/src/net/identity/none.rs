@@ -1,4 +1,5 @@
-//! Identity of the peer's user on systems that do not report it, and that have no user and group numbers.
+//! Identity of the peer's user on systems that do not report it, and that have no user and group
+//! numbers.
 
 /// The process that created the other end of a connection, as the kernel recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

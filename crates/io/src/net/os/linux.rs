@@ -13,8 +13,8 @@ use crate::sys::check;
 /// True if Unix sockets may have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = true;
 
-/// Address family for connections between virtual machines and their host. If the kernel lacks it, creating a
-/// socket fails.
+/// Address family for connections between virtual machines and their host. If the kernel lacks it,
+/// creating a socket fails.
 pub(super) const VSOCK: Option<libc::c_int> = Some(libc::AF_VSOCK);
 
 pub(super) fn vsock(cid: u32, port: u32) -> Option<RawAddress> {
@@ -50,8 +50,8 @@ pub(super) fn limit_unsent(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result
     option::set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
-/// Restricts a socket to the groups that it has joined. By default Linux delivers data for any group that
-/// some socket of the host has joined.
+/// Restricts a socket to the groups that it has joined. By default Linux delivers data for any
+/// group that some socket of the host has joined.
 pub(super) fn hear_joined_only(fd: BorrowedFd<'_>, v4: bool) {
     let (level, name) = match v4 {
         true => (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
@@ -68,15 +68,15 @@ pub(super) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()>
     option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
 }
 
-/// Defers the choice of the port of a bound source address until the destination is known, so that many
-/// connections can share one port.
+/// Defers the choice of the port of a bound source address until the destination is known, so that
+/// many connections can share one port.
 pub(super) fn defer_port_choice(fd: BorrowedFd<'_>) {
     // Only an optimisation: without it the system chooses the port at once.
     let _ = option::set(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
 }
 
-/// Sets whether a Unix domain socket accepts descriptors from its peer. Needs Linux 6.16; the C library's
-/// headers may be older.
+/// Sets whether a Unix domain socket accepts descriptors from its peer. Needs Linux 6.16; the C
+/// library's headers may be older.
 pub(super) fn pass_rights(fd: BorrowedFd<'_>, pass: bool) -> io::Result<()> {
     const SO_PASSRIGHTS: libc::c_int =
         if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) { 0x5c } else { 83 };
@@ -95,7 +95,8 @@ pub(super) fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<Credentials> {
 
 pub(super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: the descriptor is open while borrowed; TIOCOUTQ (SIOCOUTQ) writes one int, which is ours.
+    // SAFETY: the descriptor is open while borrowed; TIOCOUTQ (SIOCOUTQ) writes one int, which is
+    // ours.
     match check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) }) {
         Ok(_) => usize::try_from(bytes).unwrap_or(0),
         Err(_) => 0,

@@ -1,5 +1,5 @@
-//! Socket options and peer credentials of macOS and other Unix systems. A missing feature is ENOTSUP.
-//! Differences between these systems are in sibling files.
+//! Socket options and peer credentials of macOS and other Unix systems. A missing feature is
+//! ENOTSUP. Differences between these systems are in sibling files.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// True if Unix sockets may have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = false;
 
-/// Address family for connections between virtual machines and their host. Windows has no family that is
-/// compatible with Linux's.
+/// Address family for connections between virtual machines and their host. Windows has no family
+/// that is compatible with Linux's.
 pub(super) const VSOCK: Option<libc::c_int> = None;
 
 pub(super) fn vsock(_cid: u32, _port: u32) -> Option<RawAddress> {

@@ -50,7 +50,8 @@ fn a_socket_that_lingers_does_not_keep_the_thread_that_drops_it() {
         let linger = [1_i32.to_ne_bytes(), 1_000_000_i32.to_ne_bytes()].concat();
         crate::net::option::set_bytes(near.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
         drop(Foreign::from(OwnedFd::from(near)));
-        // An in-line close would hang here. Once the data is read, the next descriptor is closed as well.
+        // An in-line close would hang here. Once the data is read, the next descriptor is closed as
+        // well.
         assert!(io::copy(&mut far, &mut io::sink()).unwrap() > 0);
         let (reading, writing) = pipe();
         drop(Foreign::from(writing));
@@ -72,7 +73,8 @@ fn descriptors_that_come_in_where_none_are_wanted_are_closed() {
     });
 }
 
-/// We receive as many descriptors as the system lets a process send, so that the system has none to close.
+/// We receive as many descriptors as the system lets a process send, so that the system has none to
+/// close.
 #[cfg(linux_kernel)]
 #[test]
 fn all_descriptors_that_can_be_sent_arrive() {

@@ -1,8 +1,8 @@
 //! Requests for a bell before a sleep, and the test before ringing it.
 //!
-//! A thread that must wait raises a flag and checks its condition once more. The thread that fulfils the
-//! condition reads the flag afterwards, clears it and rings. At least one of the two sees the other's store,
-//! so that neither sleeps although its condition is fulfilled:
+//! A thread that must wait raises a flag and checks its condition once more. The thread that
+//! fulfils the condition reads the flag afterwards, clears it and rings. At least one of the two
+//! sees the other's store, so that neither sleeps although its condition is fulfilled:
 //!
 //! ```text
 //! reader:  asleep = 1;  [fence]  tail?  -> sleep         writer:  blocked = 1;  [fence]  head?  -> sleep
@@ -52,8 +52,9 @@ pub(super) fn ask(flag: &impl Flag) {
     fence(SeqCst);
 }
 
-/// Returns true if the other end must be rung. Called after fulfilling a condition that the other end may
-/// wait for. `enough` tells whether the condition is fulfilled sufficiently. Returns true once per request.
+/// Returns true if the other end must be rung. Called after fulfilling a condition that the other
+/// end may wait for. `enough` tells whether the condition is fulfilled sufficiently. Returns true
+/// once per request.
 pub(super) fn is_asked_for(flag: &impl Flag, enough: impl FnOnce() -> bool) -> bool {
     fence(SeqCst);
     flag.load() != 0 && enough() && flag.take_down() != 0

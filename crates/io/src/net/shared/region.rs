@@ -1,14 +1,14 @@
-//! Memory that two processes map. The process that writes into it creates it, and hands it over as a sealed
-//! descriptor.
+//! Memory that two processes map. The process that writes into it creates it, and hands it over as
+//! a sealed descriptor.
 //!
-//! The memory may come from a malicious peer, so we do not trust it. The descriptor must be sealed against
-//! shrinking (touching memory beyond its end would kill the process) and growing. It must be ordinary memory
-//! of the known size. The reader checks all values in it.
+//! The memory may come from a malicious peer, so we do not trust it. The descriptor must be sealed
+//! against shrinking (touching memory beyond its end would kill the process) and growing. It must
+//! be ordinary memory of the known size. The reader checks all values in it.
 //!
-//! We also avoid every operation on it that might wait for the peer, which can hold the lock of the memory's
-//! file for as long as it likes. We do not allocate it, resize it, seek in it or query its state. The creator
-//! of a region allocates its pages before it hands the region over. The peer can release these pages at any
-//! time, even after a check. Touching them then allocates them again.
+//! We also avoid every operation on it that might wait for the peer, which can hold the lock of the
+//! memory's file for as long as it likes. We do not allocate it, resize it, seek in it or query its
+//! state. The creator of a region allocates its pages before it hands the region over. The peer can
+//! release these pages at any time, even after a check. Touching them then allocates them again.
 
 use super::atomic::Ordering::Relaxed;
 use super::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -27,8 +27,8 @@ pub(super) const CAPACITY: usize = crate::net::SHARED_CAPACITY;
 pub(super) const HEADER: usize = 4096;
 /// Size of a region in bytes.
 const SIZE: usize = HEADER + CAPACITY;
-/// Most bytes that a process maps. Beyond this, offers of peers are declined and their data uses the kernel's
-/// buffers.
+/// Most bytes that a process maps. Beyond this, offers of peers are declined and their data uses
+/// the kernel's buffers.
 const BUDGET: usize = 64 * 1024 * 1024;
 /// Identifies the layout, which both ends must share.
 const MAGIC: u64 = u64::from_le_bytes(*b"tautlin1");
@@ -42,19 +42,21 @@ const NO_EXECUTION: libc::c_uint = 0x0008;
 // Relaxed: number: a budget.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// A value with a cache line of its own, and the neighbouring line that the processor fetches along.
+/// A value with a cache line of its own, and the neighbouring line that the processor fetches
+/// along.
 #[repr(C, align(128))]
 pub(super) struct Line<T>(pub(super) T);
 
-/// The header before the ring. Only one end writes each line, except for the two flags, which one end raises
-/// and the other clears.
+/// The header before the ring. Only one end writes each line, except for the two flags, which one
+/// end raises and the other clears.
 #[repr(C)]
 pub(super) struct Header {
     // Relaxed: alone: written before the descriptor is sent.
     magic: AtomicU64,
     /// Reader: it has mapped the region and will look here.
     pub(super) accepted: AtomicU32,
-    /// Writer: number of bytes of the socket that precede the data here. Valid once `switched` is not 0.
+    /// Writer: number of bytes of the socket that precede the data here. Valid once `switched` is
+    /// not 0.
     // Relaxed: behind `switched`.
     pub(super) switch_at: Line<AtomicU64>,
     pub(super) switched: AtomicU32,
@@ -64,8 +66,8 @@ pub(super) struct Header {
     /// Reader: beginning of the available data.
     pub(super) head: Line<AtomicU64>,
     /// Set if the reader requests a bell with the next bytes.
-    // Relaxed: fence, in `bell.rs`. A reader withdraws its own request by a plain store, so an unneeded bell
-    // may ring.
+    // Relaxed: fence, in `bell.rs`. A reader withdraws its own request by a plain store, so an
+    // unneeded bell may ring.
     pub(super) asleep: Line<AtomicU32>,
     /// Set if the writer requests a bell when there is space.
     pub(super) blocked: Line<AtomicU32>,
@@ -92,8 +94,8 @@ impl Region {
         }?;
         resize(fd.as_fd(), SIZE)?;
         let share = Share::take()?;
-        // Touching a missing page that cannot be allocated would kill the process. SAFETY: the descriptor is
-        // open; integers only.
+        // Touching a missing page that cannot be allocated would kill the process. SAFETY: the
+        // descriptor is open; integers only.
         retry(|| check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, SIZE as libc::off_t) }))?;
         // SAFETY: the descriptor is open; integers only.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) })?;
@@ -104,13 +106,13 @@ impl Region {
         Ok((region, fd))
     }
 
-    /// Maps a region that a peer has handed over. Fails with EINVAL if it is not such a region, and with
-    /// ENOMEM if this process has reached its budget.
+    /// Maps a region that a peer has handed over. Fails with EINVAL if it is not such a region, and
+    /// with ENOMEM if this process has reached its budget.
     pub(super) fn accept(memory: &Foreign) -> io::Result<Region> {
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
         let raw = memory.as_fd().as_raw_fd();
-        // The first check takes no lock, and tells memory from all other files, on which the calls below may
-        // wait. SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
+        // The first check takes no lock, and tells memory from all other files, on which the calls
+        // below may wait. SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
         let seals = check(unsafe { libc::fcntl(raw, libc::F_GET_SEALS) })?;
         // SAFETY: a struct of integers, which the kernel fills in.
         let system = unsafe {
@@ -118,8 +120,8 @@ impl Region {
             check(libc::fstatfs(raw, &mut system))?;
             system
         };
-        // Huge pages belong to another file system, and mapping its files takes a lock. The numbers of file
-        // systems have 32 bits, in types that differ between C libraries.
+        // Huge pages belong to another file system, and mapping its files takes a lock. The numbers
+        // of file systems have 32 bits, in types that differ between C libraries.
         let ordinary = system.f_type as u32 == libc::TMPFS_MAGIC as u32;
         if !(seals & SEALS == SEALS && ordinary && memory.has_length(SIZE as u64)) {
             return Err(invalid());
@@ -143,8 +145,8 @@ impl Region {
     }
 
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: the mapping lasts as long as `self`, begins on a page, and is a page longer than the ring.
-        // Any bits are a valid value of atomics.
+        // SAFETY: the mapping lasts as long as `self`, begins on a page, and is a page longer than
+        // the ring. Any bits are a valid value of atomics.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
@@ -155,8 +157,8 @@ impl Region {
     pub(super) unsafe fn put(&self, at: u64, from: *const u8, length: usize) {
         let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
-        // SAFETY: both pieces lie in the ring, which does not overlap the caller's memory. This process holds
-        // no reference to the ring.
+        // SAFETY: both pieces lie in the ring, which does not overlap the caller's memory. This
+        // process holds no reference to the ring.
         unsafe {
             copy_opaquely(from, ring.add(Self::offset(at)), first);
             copy_opaquely(from.add(first), ring, rest);
@@ -170,8 +172,9 @@ impl Region {
     pub(super) unsafe fn get(&self, at: u64, to: *mut u8, length: usize) {
         let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
-        // SAFETY: both pieces lie in the ring, which does not overlap the caller's memory. If the peer writes
-        // to the ring at the same time, the copy holds arbitrary bytes, and we inspect only the copy.
+        // SAFETY: both pieces lie in the ring, which does not overlap the caller's memory. If the
+        // peer writes to the ring at the same time, the copy holds arbitrary bytes, and we inspect
+        // only the copy.
         unsafe {
             copy_opaquely(ring.add(Self::offset(at)), to, first);
             copy_opaquely(ring, to.add(first), rest);
@@ -204,7 +207,8 @@ impl Drop for Region {
 /// Creates empty memory that can be sealed.
 pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
     let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // By number, because glibc before 2.27 has no function for it and cannot load a library that imports one.
+    // By number, because glibc before 2.27 has no function for it and cannot load a library that
+    // imports one.
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::syscall(libc::SYS_memfd_create, c"tautline-ipc".as_ptr(), flags) };
     let fd = check(fd as libc::c_int)?;
@@ -215,10 +219,10 @@ pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
 /// Copies between memory of this process and memory that another process may write to at the same
 /// time.
 ///
-/// The C library's machine code does the copy, called through a pointer that is read as volatile. The
-/// compiler cannot know that the call is a copy. It can therefore neither copy twice nor read the shared
-/// bytes again instead of the copy. A loop of volatile word accesses would be equally sound, but takes three
-/// times as long.
+/// The C library's machine code does the copy, called through a pointer that is read as volatile.
+/// The compiler cannot know that the call is a copy. It can therefore neither copy twice nor read
+/// the shared bytes again instead of the copy. A loop of volatile word accesses would be equally
+/// sound, but takes three times as long.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.

@@ -1,7 +1,8 @@
 //! Sets the size of memory without the signal of RLIMIT_FSIZE.
 //!
-//! Growing a file beyond that limit fails with EFBIG. The kernel also sends SIGXFSZ to the calling thread,
-//! which kills the program. A program that writes no files may well have set the limit to 0.
+//! Growing a file beyond that limit fails with EFBIG. The kernel also sends SIGXFSZ to the calling
+//! thread, which kills the program. A program that writes no files may well have set the limit to
+//! 0.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -33,7 +34,8 @@ fn limit() -> io::Result<libc::rlim_t> {
     Ok(limit.rlim_cur)
 }
 
-/// Calls `grow` with SIGXFSZ blocked on this thread, and removes the signal that comes with its EFBIG.
+/// Calls `grow` with SIGXFSZ blocked on this thread, and removes the signal that comes with its
+/// EFBIG.
 fn without_signal(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: a set of signals is an array of integers; all zeroes is the empty one.
     let (mut signal, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { std::mem::zeroed() };
@@ -47,7 +49,8 @@ fn without_signal(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let outcome = grow();
     if outcome.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFBIG)) {
         let now = timespec(std::time::Duration::ZERO);
-        // SAFETY: the set and the time outlive the call. The kernel does not write to a null pointer.
+        // SAFETY: the set and the time outlive the call. The kernel does not write to a null
+        // pointer.
         let _ = retry(|| check(unsafe { libc::sigtimedwait(&signal, std::ptr::null_mut(), &now) }));
     }
     // SAFETY: the mask that was in force before, which outlives the call.

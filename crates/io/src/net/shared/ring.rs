@@ -1,7 +1,7 @@
 //! A ring of bytes in shared memory, with one writer and one reader in different processes.
 //!
-//! Each end keeps its own position in its private memory. It reads the other end's position from the region,
-//! and uses it only after a check. An end that has to wait asks for a bell (`bell.rs`).
+//! Each end keeps its own position in its private memory. It reads the other end's position from
+//! the region, and uses it only after a check. An end that has to wait asks for a bell (`bell.rs`).
 
 use super::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::io;
@@ -10,8 +10,8 @@ use super::super::transfer::{Sources, Targets};
 use super::bell;
 use super::region::{CAPACITY, Region};
 
-/// Bytes that the writer copies before it publishes them to the reader, so that both ends work on a long
-/// message at once.
+/// Bytes that the writer copies before it publishes them to the reader, so that both ends work on a
+/// long message at once.
 const PIECE: usize = 64 * 1024;
 
 /// Writing end of a ring.
@@ -51,9 +51,9 @@ impl Producer {
         self.region.header().switched.store(1, Release);
     }
 
-    /// Copies as much of the buffers as there is space for. If less than everything fits, a bell will ring
-    /// when there is more space. `prepare` is called before the bell is requested, and returns true if the
-    /// other end can still ring it.
+    /// Copies as much of the buffers as there is space for. If less than everything fits, a bell
+    /// will ring when there is more space. `prepare` is called before the bell is requested, and
+    /// returns true if the other end can still ring it.
     pub(super) fn put(
         &mut self,
         sources: &Sources<'_>,
@@ -70,15 +70,15 @@ impl Producer {
                     shown = written;
                     room = match self.await_room(&mut prepare) {
                         Ok(room) if room > 0 => room,
-                        // The reader may have read the published bytes, so they must count as written. An
-                        // error repeats with the next bytes.
+                        // The reader may have read the published bytes, so they must count as
+                        // written. An error repeats with the next bytes.
                         Ok(_) => return Ok(written),
                         Err(error) => return if written > 0 { Ok(written) } else { Err(error) },
                     };
                 }
                 let n = left.min(room).min(PIECE);
-                // SAFETY: the sources are valid for reads. n is at most the remaining length of this source
-                // and at most the free space in the ring.
+                // SAFETY: the sources are valid for reads. n is at most the remaining length of
+                // this source and at most the free space in the ring.
                 unsafe {
                     self.region.put(self.tail, from, n);
                     from = from.add(n);
@@ -102,8 +102,8 @@ impl Producer {
     }
 
     fn look(&mut self) -> io::Result<()> {
-        // Acquire pairs with the Release of `take`: the writer overwrites bytes only after the reader has
-        // copied them.
+        // Acquire pairs with the Release of `take`: the writer overwrites bytes only after the
+        // reader has copied them.
         let head = self.region.header().head.0.load(Acquire);
         if self.tail.checked_sub(head).is_none_or(|n| n > CAPACITY as u64) || head < self.head {
             return Err(broken());
@@ -143,7 +143,8 @@ impl Consumer {
         Consumer { region, head: 0, tail: 0 }
     }
 
-    /// Returns how many bytes of the socket precede those of the ring, once the writer has announced it.
+    /// Returns how many bytes of the socket precede those of the ring, once the writer has
+    /// announced it.
     pub(super) fn switched_at(&self) -> Option<u64> {
         let header = self.region.header();
         (header.switched.load(Acquire) != 0).then(|| header.switch_at.0.load(Relaxed))
@@ -157,7 +158,8 @@ impl Consumer {
         let mut taken = 0;
         for buffer in targets.raw() {
             let n = buffer.iov_len.min((self.tail - self.head) as usize);
-            // SAFETY: the targets are valid for writes; n is at most the capacity, as `look` has checked.
+            // SAFETY: the targets are valid for writes; n is at most the capacity, as `look` has
+            // checked.
             unsafe { self.region.get(self.head, buffer.iov_base.cast(), n) };
             self.head += n as u64;
             taken += n;
@@ -187,8 +189,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Returns true if the writer waits for space, there is enough now, and it must be rung. Called after
-    /// `take`.
+    /// Returns true if the writer waits for space, there is enough now, and it must be rung. Called
+    /// after `take`.
     pub(super) fn take_blocked(&mut self) -> bool {
         bell::is_asked_for(&self.region.header().blocked.0, || {
             // A bell for every bit of space would make the writes small.
@@ -198,7 +200,8 @@ impl Consumer {
         })
     }
 
-    /// Requests a bell with the next bytes. If there is data now, returns false and requests no bell.
+    /// Requests a bell with the next bytes. If there is data now, returns false and requests no
+    /// bell.
     pub(super) fn sleep(&mut self) -> io::Result<bool> {
         bell::ask(&self.region.header().asleep.0);
         let something = self.has_bytes()?;

@@ -167,8 +167,8 @@ fn both_ends_wake_each_other() {
     });
 }
 
-/// Readers that sleep on the descriptor alone, as an epoll set does, must listen after each read as soon as
-/// there is memory.
+/// Readers that sleep on the descriptor alone, as an epoll set does, must listen after each read as
+/// soon as there is memory.
 #[test]
 fn a_reader_that_listens_after_each_read_misses_nothing_as_the_writer_switches() {
     watched("switch", || {
@@ -271,8 +271,8 @@ fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
     assert_eq!(asked, [32, 128, 256, 512, 1024]);
 }
 
-/// Like the test `a_peer_that_closes_the_question_is_asked_again_and_offered_nothing`, on a system that keeps descriptors away
-/// from the peer.
+/// Like the test `a_peer_that_closes_the_question_is_asked_again_and_offered_nothing`, on a system
+/// that keeps descriptors away from the peer.
 #[cfg(linux_kernel)]
 #[test]
 fn a_peer_that_takes_no_descriptors_gets_the_bytes() {
@@ -359,7 +359,8 @@ fn a_writer_notices_that_its_reader_is_gone() {
     assert_eq!(error.raw_os_error().unwrap_or(libc::EPIPE), libc::EPIPE, "{error}");
 }
 
-/// The peer may have read the published data. A writer that counts it as unwritten would send it twice.
+/// The peer may have read the published data. A writer that counts it as unwritten would send it
+/// twice.
 #[test]
 fn what_a_reader_could_read_before_it_went_counts_as_written() {
     let (near, far) = switched_pair();
@@ -480,16 +481,16 @@ fn once_there_is_memory_descriptors_are_refused() {
     assert!(sent.is_err() || !crate::net::rights::are_refused());
 }
 
-/// The receiving end has space for fewer descriptors than an offer has. The partial offer is closed, and the
-/// stream continues.
+/// The receiving end has space for fewer descriptors than an offer has. The partial offer is
+/// closed, and the stream continues.
 #[test]
 fn an_offer_that_arrives_in_part_is_none() {
     watched("part of an offer", || {
         let (far, near) = with_plain_end();
         let (_region, memory) = Region::create().unwrap();
         let three = [memory.as_fd(), near.as_fd(), near.as_fd()];
-        // Exceeds the buffer, which has the same effect as reaching the process's limit: the kernel cuts the
-        // list.
+        // Exceeds the buffer, which has the same effect as reaching the process's limit: the kernel
+        // cuts the list.
         send_rights(&near, b"hello", &three);
         assert_eq!(read_some(&far, 10), b"hello");
         assert!(!far.reads_from_memory());
@@ -579,8 +580,8 @@ fn positions_that_cannot_be_are_an_error() {
     }
 }
 
-/// With any position of the switch and any number of bells, the reader gets bytes or an error, and does not
-/// hang.
+/// With any position of the switch and any number of bells, the reader gets bytes or an error, and
+/// does not hang.
 #[test]
 fn a_peer_may_say_what_it_likes_in_the_region() {
     watched("lies", || {
@@ -610,7 +611,8 @@ fn descriptors_that_are_no_offer_are_closed() {
     let null: OwnedFd = File::open("/dev/null").unwrap().into();
     for company in [None, Some(null)] {
         let (far, near) = with_plain_end();
-        // The only writing end of the pipe travels to the peer, so the reading end shows when it is closed.
+        // The only writing end of the pipe travels to the peer, so the reading end shows when it is
+        // closed.
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors, both ours alone.
         let (reading, writing) = unsafe {

@@ -15,8 +15,8 @@ use crate::sys::{check, retry};
 pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
     let (socket, raw) = (fd.as_raw_fd() as SOCKET, sources.raw());
     let (buffers, number, mut count) = (raw.as_ptr(), raw.len() as u32, 0);
-    // SAFETY: the socket is open while borrowed. Each buffer may be read, and the operation ends with the
-    // call.
+    // SAFETY: the socket is open while borrowed. Each buffer may be read, and the operation ends
+    // with the call.
     let mut call = || unsafe { WSASend(socket, buffers, number, &mut count, 0, null_mut(), None) };
     retry(|| check(call())).map_err(|error| match error.raw_os_error() {
         // Number that the standard library maps to the error of the other systems.
@@ -26,14 +26,14 @@ pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usiz
     Ok(count as usize)
 }
 
-/// Receives the available data and returns its length, 0 at the end of the stream. That many first bytes of
-/// the targets are then initialised.
+/// Receives the available data and returns its length, 0 at the end of the stream. That many first
+/// bytes of the targets are then initialised.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     let (socket, raw) = (fd.as_raw_fd() as SOCKET, targets.raw());
     let (buffers, number, mut count, mut flags) = (raw.as_ptr(), raw.len() as u32, 0, 0);
-    // SAFETY: the socket is open while borrowed. Each buffer may be written, and the operation ends with the
-    // call.
+    // SAFETY: the socket is open while borrowed. Each buffer may be written, and the operation ends
+    // with the call.
     let mut call = || unsafe { WSARecv(socket, buffers, number, &mut count, &mut flags, null_mut(), None) };
     retry(|| check(call()))?;
     Ok(count as usize)

@@ -47,8 +47,9 @@ pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(path).into_owned())
 }
 
-/// Removes a file that keeps a socket from being bound to `path`, if the file holds no data: the socket file
-/// of a killed process, or an empty file that reserves a name. Fails with EADDRINUSE for any other file.
+/// Removes a file that keeps a socket from being bound to `path`, if the file holds no data: the
+/// socket file of a killed process, or an empty file that reserves a name. Fails with EADDRINUSE
+/// for any other file.
 pub fn clear_path(path: &Path) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

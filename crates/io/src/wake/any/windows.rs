@@ -1,5 +1,5 @@
-//! Implementation by a separate socket, because only sockets can be waited on and a set is not a socket. A
-//! wake-up of any member also wakes this socket.
+//! Implementation by a separate socket, because only sockets can be waited on and a set is not a
+//! socket. A wake-up of any member also wakes this socket.
 
 use std::io;
 use std::sync::Arc;
