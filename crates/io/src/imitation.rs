@@ -2,7 +2,7 @@
 //! tests. The code for other systems thereby runs on the machines that run the tests. These tests show that
 //! the code does as intended. They cannot show that the real kernels behave as the code assumes.
 //!
-//! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set. Where the
+//! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set. If the
 //! kernels differ, the table follows the stricter ones:
 //! - Adding a filter again does not change how it was added (FreeBSD, NetBSD).
 //! - Every change replaces the other values (macOS).

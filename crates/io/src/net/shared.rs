@@ -193,7 +193,7 @@ impl Link {
         !self.has_switched(&mut incoming) || incoming.listen(socket)
     }
 
-    /// Same as `listen`, for a reader that only has read since it listened. Cheaper if the reader has never
+    /// Same as `listen`, for a reader that has only read since it last listened. Cheaper if the reader has never
     /// stopped listening.
     pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
