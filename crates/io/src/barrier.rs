@@ -40,7 +40,7 @@ mod tests {
 
     const ROUNDS: u32 = 20_000;
 
-    /// State that one side writes. Has a cache line of its own so that the store takes time.
+    /// State that one side writes. It fills a whole cache line, so that the store takes time.
     #[derive(Default)]
     #[repr(align(128))]
     struct Side {

@@ -4,7 +4,7 @@
 //! code assumes.
 //!
 //! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set.
-//! Where the kernels differ, the table follows the stricter ones:
+//! If the kernels differ, the table follows the stricter ones:
 //! - Adding a filter again does not change how it was added (FreeBSD, NetBSD).
 //! - Every change replaces the other values (macOS).
 //! - Deleting a missing filter fails.

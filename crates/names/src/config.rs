@@ -53,8 +53,8 @@ pub struct Dns {
     pub servers: Vec<SocketAddr>,
     /// Port of servers that have addresses but no SRV records.
     pub port: Option<u16>,
-    /// True if both IPv4 and IPv6 addresses of a host are used. Otherwise the IPv4 addresses are
-    /// used alone if there are any.
+    /// True if both IPv4 and IPv6 addresses of a host are used. If false, IPv6 addresses are used
+    /// only for hosts without IPv4 addresses.
     pub both_families: bool,
 }
 

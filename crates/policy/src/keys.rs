@@ -57,7 +57,7 @@ pub struct Clients {
     pub keys: Vec<(String, String)>,
     /// Descriptions of the files and lines that admit no client.
     pub faults: Vec<String>,
-    /// Files of the folder whose name is not `NAME.pub`. They admit no client.
+    /// Files of the folder whose name is not `NAME.pub`, and which therefore admit no client.
     pub ignored: Vec<PathBuf>,
     /// True if the system could not read one of the files, so that another try may help.
     pub is_partial: bool,

@@ -11,9 +11,9 @@ use crate::pattern::Pattern;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Act {
-    /// The peer subscribes. It is connected to a PUB or XPUB.
+    /// A peer of a PUB or XPUB subscribes.
     Subscribe,
-    /// The peer publishes. It is connected to a SUB or XSUB.
+    /// A peer of a SUB or XSUB publishes.
     Publish,
 }
 

@@ -1,6 +1,6 @@
-//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS). We refuse them where
-//! we want no descriptors. All other unwanted descriptors are closed where a slow close delays no
-//! other work.
+//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS). A socket that expects
+//! no descriptors refuses them. All other unwanted descriptors are closed where a slow close delays
+//! no other work.
 //!
 //! Any object may be behind such a descriptor, and most calls on it can take as long as its sender
 //! likes. A call may wait for a lock that the sender holds in a page fault, for the daemon of the

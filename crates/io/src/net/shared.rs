@@ -2,13 +2,13 @@
 //!
 //! The socket carries bytes like any other socket, and a peer that runs libzmq sees only these
 //! bytes. Once the peer is known ([`Link::begin`]), an end that has written several times sends a
-//! *question* along: a socket of its own. A peer that can share memory rings that socket. A peer
-//! that does not look for descriptors closes it, or the question cannot be sent at all. Both mean
-//! no, but only for now, because the peer may not know us yet. After a yes, the writer makes a
+//! *question* along: one end of a new socket pair. A peer that can share memory rings that socket.
+//! A peer that does not look for descriptors closes it, or the question cannot be sent at all. Both
+//! mean no, but only for now, because the peer may not know us yet. After a yes, the writer makes a
 //! region of memory and sends its descriptor along with the next bytes. The other end maps the
-//! region and notes that in it. From then on the writer puts its bytes there, and notes how many
-//! bytes of the socket precede them. Each direction does this on its own. The socket then carries
-//! *bells*: single bytes that mean "look again".
+//! region, and the region records that. From then on the writer puts its bytes there, and notes how
+//! many bytes of the socket precede them. Each direction does this on its own. The socket then
+//! carries *bells*: single bytes that mean "look again".
 //!
 //! * A reader that found no data may look again as often as it likes, without a system call. Before
 //!   it waits for the descriptor to become readable, it asks for a bell ([`Link::listen`]), and the
@@ -199,8 +199,8 @@ impl Link {
         !self.has_switched(&mut incoming) || incoming.listen(socket)
     }
 
-    /// Same as `listen`, for a reader that only has read since it listened. Cheaper if the reader
-    /// has never stopped listening.
+    /// Same as `listen`, for a reader that has only read since it last listened. Cheaper if the
+    /// reader has never stopped listening.
     pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)

@@ -15,8 +15,8 @@ use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
 
-/// One end of a byte stream. One thread may read while another writes. Neither operation ever
-/// blocks or raises SIGPIPE.
+/// One end of a byte stream. One thread may read while another writes. Both operations never block
+/// and never raise SIGPIPE.
 #[derive(Debug)]
 pub struct Stream {
     fd: OwnedFd,

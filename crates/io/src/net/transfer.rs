@@ -29,8 +29,8 @@ fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// Receives the available data and returns its length, 0 at the end of the stream. That many first
-/// bytes of the targets are then initialised.
+/// Receives the available data and returns its length, 0 at the end of the stream. As many bytes at
+/// the start of the targets are then initialised.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     if let [one] = targets.raw() {
@@ -50,8 +50,8 @@ fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// Transfers each buffer with a call of its own, for a sandbox that refuses sendmsg or recvmsg.
-/// Stops after the first buffer that is not transferred completely. An error after some bytes were
+/// Transfers each buffer with a separate call, for a sandbox that refuses sendmsg or recvmsg. Stops
+/// after the first buffer that is not transferred completely. An error after some bytes were
 /// transferred repeats at the next call.
 #[cold]
 fn one_by_one(

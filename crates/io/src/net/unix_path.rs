@@ -149,7 +149,7 @@ mod tests {
             set_path_mode(&path, mode).unwrap();
             assert_eq!(mode_of(&path), mode);
         }
-        // Simulates another user who has put a link there.
+        // Simulates a link that another user has put there.
         let (other, link) = (folder.join("other"), folder.join("link"));
         fs::write(&other, "").unwrap();
         fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();

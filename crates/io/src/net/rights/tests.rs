@@ -73,8 +73,8 @@ fn descriptors_that_come_in_where_none_are_wanted_are_closed() {
     });
 }
 
-/// We receive as many descriptors as the system lets a process send, so that the system has none to
-/// close.
+/// We receive as many descriptors as the system lets a process send, so that the system never has
+/// to close any.
 #[cfg(linux_kernel)]
 #[test]
 fn all_descriptors_that_can_be_sent_arrive() {

@@ -26,8 +26,8 @@ pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usiz
     Ok(count as usize)
 }
 
-/// Receives the available data and returns its length, 0 at the end of the stream. That many first
-/// bytes of the targets are then initialised.
+/// Receives the available data and returns its length, 0 at the end of the stream. As many bytes at
+/// the start of the targets are then initialised.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     let (socket, raw) = (fd.as_raw_fd() as SOCKET, targets.raw());
