@@ -1,9 +1,9 @@
-//! `taut audit`: which ZeroMQ sockets of this machine others can reach, and what would be wiser; or
-//! which ones a source tree would open.
+//! `taut audit`: finds ZeroMQ sockets that others can reach, and suggests a safer setup. Checks
+//! this machine or a source tree.
 //!
-//! Of the machine it asks what listens (`/proc`), and connects to each address of its own. A socket
-//! of ZeroMQ begins to speak by itself; what does not is sent nothing, and is none. Other machines
-//! are not touched.
+//! For the machine, it reads the listening sockets from `/proc` and connects to each of them. A
+//! ZeroMQ socket sends its greeting first. If a socket sends no greeting, we send no bytes and do
+//! not count it as ZeroMQ. Other machines are not contacted.
 
 #[cfg_attr(not(target_os = "linux"), path = "audit/listeners/absent.rs")]
 mod listeners;
@@ -24,29 +24,29 @@ use crate::ping::dial::{self, Connection};
 use crate::ping::talk::{End, GREETING, Talk};
 use crate::tls::TlsArgs;
 
-/// How long a socket may take until it begins to speak.
+/// Time limit for the first byte of a socket.
 const BEGINNING: Duration = Duration::from_millis(300);
-/// How long it may take for each step of the handshake.
+/// Time limit for each step of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(2);
 
 /// A listening socket.
 #[derive(Debug)]
 struct Listener {
     at: At,
-    /// Its process, and the file name of the program, if this user may see them.
+    /// Process and file name of the program, if this user may see them.
     pid: Option<u32>,
     program: Option<String>,
 }
 
-/// Where it listens.
+/// Address of a listening socket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum At {
     Tcp(SocketAddr),
-    /// A path, or `@` and an abstract name, and the permissions.
+    /// A path (or `@` and an abstract name) and its permissions.
     Path(String, u32),
 }
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
@@ -55,11 +55,11 @@ enum Level {
     Warning,
 }
 
-/// One endpoint, or one place in a source.
+/// Finding about one endpoint or one line of source code.
 #[derive(Debug, Serialize)]
 struct Finding {
     level: Level,
-    /// The endpoint, or `FILE:LINE`.
+    /// Endpoint, or `FILE:LINE`.
     at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
@@ -73,7 +73,7 @@ struct Finding {
     advice: String,
 }
 
-/// Looks, and tells: exit code 4 if something would be wiser.
+/// Prints all findings. Fails with exit code 4 if there are warnings.
 pub fn run(args: &Audit) -> Result<()> {
     let (mut all, looked_at) = match &args.source {
         Some(path) => source::look(path)?,
@@ -115,7 +115,7 @@ fn describe(finding: &Finding) -> String {
     text
 }
 
-/// What listens on this machine.
+/// Returns the findings about the sockets that listen on this machine.
 fn machine(processes: &[u32]) -> Result<(Vec<Finding>, String)> {
     let all = listeners::all()?;
     let wanted = |listener: &&Listener| {
@@ -127,7 +127,7 @@ fn machine(processes: &[u32]) -> Result<(Vec<Finding>, String)> {
     Ok((found, looked_at))
 }
 
-/// What a listening socket is, if it is one of ZeroMQ.
+/// Returns the finding about a listening socket, or `None` if it is not a ZeroMQ socket.
 fn judge(listener: &Listener) -> Option<Finding> {
     let (endpoint, reached_at) = match &listener.at {
         At::Tcp(address) => (format!("tcp://{address}"), format!("tcp://{}", near(*address))),
@@ -180,7 +180,7 @@ fn judge(listener: &Listener) -> Option<Finding> {
     })
 }
 
-/// Where an address is reached from here.
+/// Returns the address by which this machine reaches a listening socket.
 fn near(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -190,7 +190,7 @@ fn near(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Whether it begins as ZMTP does, without a word from us.
+/// True if the peer sends the first byte of ZMTP before we send any.
 fn speaks_first(at: &At) -> bool {
     let mut first = [0];
     let heard = match at {
@@ -208,7 +208,7 @@ fn speaks_first(at: &At) -> bool {
     heard.is_ok_and(|length| length == 1) && first == [0xFF]
 }
 
-/// What a handshake has told.
+/// Result of a handshake.
 struct Met {
     mechanism: String,
     socket_type: Option<SocketType>,
@@ -222,7 +222,7 @@ fn meet(endpoint: &str) -> Option<Met> {
         End::Met(_, peer) => null(peer.socket_type),
         End::OtherType(theirs) => null(theirs),
         End::OtherMechanism(mechanism) => Some(Met { mechanism, socket_type: None }),
-        // It has begun to speak ZMTP.
+        // The peer has sent a ZMTP greeting.
         End::Silent | End::Closed | End::Refused(_) if talk.version() >= Version::V2 => null(None),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! `taut bench`: rate and round trip over an endpoint, with both ends here or one of them.
+//! `taut bench`: measures rate and round trip over an endpoint. One or both ends run in this
+//! process.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::failure::{Code, Failure, Result};
 use crate::security::Security;
 use crate::tls;
 
-/// What was measured over one endpoint.
+/// Result of the measurement over one endpoint.
 #[derive(Debug, Serialize)]
 struct Outcome {
     endpoint: String,
@@ -29,7 +30,7 @@ struct Outcome {
     round_trip: Option<RoundTrip>,
 }
 
-/// In microseconds.
+/// Round trip times in microseconds.
 #[derive(Debug, Serialize)]
 struct RoundTrip {
     count: usize,
@@ -75,7 +76,7 @@ pub fn run(args: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Both ends, each with a context of its own unless it is inproc.
+/// Runs both ends. Each end has its own context, except over inproc.
 fn both(args: &Bench, address: &str) -> Result<Outcome> {
     let near = Context::new();
     let far = if address.starts_with("inproc://") { near.clone() } else { Context::new() };
@@ -100,7 +101,7 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
     drop(pull);
 
     let mut rep = secured::<kind::Rep>(&near, &server, args, &ends[0])?;
-    // A file or a name may still be that of the first socket, which is being closed.
+    // The first socket may still be closing and may still hold its file or name.
     let again = bound == address && !address.starts_with("tcp://") && !address.contains('*');
     let second = if again { format!("{address}-2") } else { address.to_owned() };
     let bound = rep.bind(&second)?;
@@ -111,7 +112,7 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
     let round_trip = ask(&mut req, args.round_trips, size).map_err(|error| late(args, error));
     near.shutdown();
     drop(req);
-    // It ends with the context.
+    // The thread ends with the context.
     let _ = answering.join();
     Ok(Outcome {
         endpoint: address.to_owned(),
@@ -123,7 +124,7 @@ fn both(args: &Bench, address: &str) -> Result<Outcome> {
     })
 }
 
-/// One end.
+/// Runs one end.
 fn one(args: &Bench, end: BenchEnd, endpoint: &Endpoint, security: &Security) -> Result<Outcome> {
     let context = Context::new();
     security.judge(&context)?;
@@ -142,7 +143,7 @@ fn one(args: &Bench, end: BenchEnd, endpoint: &Endpoint, security: &Security) ->
             let start = Instant::now();
             send(&mut push, args.count, args.size).map_err(|error| late(args, error))?;
             drop(push);
-            // Only what has left counts.
+            // Count only messages that were sent, so wait until the context has flushed them.
             while context.terminate() == Err(Error::Interrupted) {}
             let rate = args.count as f64 / start.elapsed().as_secs_f64();
             (outcome.messages_per_second, outcome.bytes_per_second) =
@@ -212,7 +213,7 @@ fn send(push: &mut Push, count: u64, size: u32) -> tautline::Result<()> {
     Ok(())
 }
 
-/// Messages a second, from the first to the last one.
+/// Returns the rate from the first to the last message, in messages per second.
 fn receive(pull: &mut Pull, count: u64) -> tautline::Result<f64> {
     pull.recv()?;
     let start = Instant::now();
@@ -228,7 +229,7 @@ fn receive(pull: &mut Pull, count: u64) -> tautline::Result<f64> {
 
 fn ask(req: &mut Req, count: u64, size: u32) -> tautline::Result<RoundTrip> {
     let body = vec![b'x'; size as usize];
-    // The first one waits for the connection.
+    // The first round trip includes the connection setup, so it is not timed.
     req.send(&body)?;
     req.recv()?;
     let mut times = Vec::new();
@@ -250,7 +251,7 @@ fn ask(req: &mut Req, count: u64, size: u32) -> tautline::Result<RoundTrip> {
     })
 }
 
-/// Until the context ends.
+/// Echoes requests until the context ends.
 fn answer(rep: &mut Rep) -> tautline::Result<()> {
     loop {
         let question = rep.recv()?;
@@ -298,7 +299,7 @@ fn report(args: &Bench, outcome: &Outcome) -> Result<()> {
     crate::print(&text)
 }
 
-/// With a prefix of the thousands.
+/// Formats a number with an SI prefix.
 fn scaled(value: f64) -> String {
     match value {
         value if value >= 1e9 => format!("{:.2} G", value / 1e9),
@@ -317,7 +318,7 @@ fn micros(time: f64) -> String {
     }
 }
 
-/// A time as text.
+/// Formats a time.
 pub fn time(time: Duration) -> String {
     micros(time.as_nanos() as f64 / 1000.0)
 }

@@ -1,4 +1,4 @@
-//! `taut bridge`: routes between ZeroMQ sockets and NATS, until it is ended.
+//! `taut bridge`: forwards messages between ZeroMQ sockets and NATS until a signal stops it.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::args::Bridge;
 use crate::failure::{Failure, Result};
 use tautline_names::Names;
 
-/// `taut names --serve`, until a signal comes.
+/// Runs `taut names --serve` until a signal arrives.
 pub fn serve_names(file: &std::path::Path, names: &Names) -> Result<()> {
     let failure = |fault: Fault| Failure::failed(format!("names {}: {fault}", file.display()));
     tautline_bridge::names::serve(names).map_err(failure)
 }
 
-/// Until a signal comes.
+/// Runs the bridge until a signal arrives.
 pub fn run(args: &Bridge) -> Result<()> {
     let failure = |fault: Fault| Failure::failed(format!("{}, {fault}", args.config.display()));
     if args.check {

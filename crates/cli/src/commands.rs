@@ -1,4 +1,4 @@
-//! From the options of each command to its job.
+//! Turns the options of each command into a job.
 
 use std::io::{self, IsTerminal};
 
@@ -21,7 +21,7 @@ use crate::socket;
 use crate::source::{Recorded, Source};
 use crate::watch::Watch;
 
-/// The job of a command that sends or receives.
+/// Returns the job of a command that sends or receives.
 pub fn job(command: Command) -> Result<Job> {
     use SocketType as T;
     match command {
@@ -87,7 +87,8 @@ pub fn job(command: Command) -> Result<Job> {
     }
 }
 
-/// What a type is called to the library. XPUB is a PUB that sees its subscriptions.
+/// Returns the socket type of a `--type` value. XPUB counts as PUB here, because it is a PUB that
+/// sees its subscriptions.
 fn sent_by(kind: SendType) -> SocketType {
     match kind {
         SendType::Push => SocketType::Push,
@@ -117,18 +118,18 @@ fn received_by(kind: RecvType) -> SocketType {
     }
 }
 
-/// The socket that records.
+/// Describes the recording socket.
 fn origin(job: &Job) -> Origin {
     let [bind, connect] = [true, false].map(|bound| {
         let ends = job.endpoints.iter().filter(|endpoint| endpoint.bind == bound);
-        // Which port it will be is not known.
+        // The port that the system will choose is not known yet.
         ends.map(|endpoint| endpoint.address.clone()).filter(|address| !address.ends_with(":*")).collect()
     });
     Origin { kind: job.kind.name().to_owned(), direction: Way::In, bind, connect }
 }
 
-/// What was recorded, by a socket of any type that sends. Where no endpoint is named, it goes where
-/// it was recorded.
+/// Returns the job that replays a recording through a socket that can send. Without endpoints, it
+/// uses the endpoints in the recording.
 fn replay(args: &args::Replay) -> Result<Job> {
     let config = Config::load()?;
     let file = expand(&args.file);
@@ -149,12 +150,13 @@ fn replay(args: &args::Replay) -> Result<Job> {
     };
     let mut job = Job::new(kind, &endpoints, &args.link, &config)?;
     job.source = Some(Source::Recorded(Recorded::new(file, args.speed)));
-    // Subscriptions are looked at.
+    // An XPUB reads its subscriptions.
     (job.wait, job.one_way) = (wait, kind != SocketType::XPub);
     Ok(job)
 }
 
-/// Of any type; what comes back is not shown, and the end is that of the messages.
+/// Returns the job of a sender of any type. It discards received messages and ends with its last
+/// message.
 fn sending(kind: SocketType, args: &SendOnly) -> Result<Job> {
     let config = Config::load()?;
     let (endpoints, messages) = split_words(&args.words.words, &args.link);
@@ -177,7 +179,7 @@ fn publishing(
     wait: u64,
 ) -> Result<Job> {
     let config = Config::load()?;
-    // XPUB is a PUB that sees its subscriptions, which are waited for.
+    // Use XPUB to wait for subscriptions: it is a PUB that sees them.
     let kind = if wait > 0 { SocketType::XPub } else { SocketType::Pub };
     let mut job = Job::new(kind, endpoints, link, &config)?;
     job.send(args, messages, link, true)?;
@@ -185,7 +187,7 @@ fn publishing(
     Ok(job)
 }
 
-/// A topic of a space.
+/// Returns the job that publishes on a topic of a space.
 fn publish_about(mut args: TopicsPub) -> Result<Job> {
     if args.topic.is_empty() || args.topic.contains('*') {
         return Err(Failure::usage(format!("{:?} is no topic: it is empty, or has a *", args.topic)));
@@ -197,7 +199,7 @@ fn publish_about(mut args: TopicsPub) -> Result<Job> {
     publishing(&endpoints, args.bodies, &args.sending, &args.link, args.wait)
 }
 
-/// Where a space is, unless endpoints are named.
+/// Returns the endpoint of a space, unless the options give endpoints.
 fn space(name: &str, link: &Link) -> Vec<String> {
     match link.bind.is_empty() && link.connect.is_empty() {
         true => vec![topics::endpoint(name)],
@@ -218,7 +220,7 @@ fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     Ok(job)
 }
 
-/// Topics of a space.
+/// Returns the job that subscribes to topics of a space.
 fn subscribe_to(args: TopicsSub) -> Result<Job> {
     let wrong = |error: tautline::Error| Failure::usage(error.to_string());
     let patterns = args.patterns.iter().map(|text| text.parse::<Pattern>().map_err(wrong));
@@ -273,7 +275,7 @@ fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
         return Err(Failure::usage("--echo answers what comes; there is nothing else to send"));
     }
     let answers = job.answer.is_some() && socket::answers(kind);
-    // XSUB sends nothing but subscriptions, and only if told to.
+    // XSUB sends only subscriptions, and only on request.
     let listens = kind == SocketType::XSub;
     job.send(&args.sending, messages, &args.link, !answers && !listens)?;
     job.subscribe(&args.subscribe, listens && job.source.is_none())?;

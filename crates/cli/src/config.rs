@@ -24,25 +24,25 @@ use tautline_policy::file::read_text;
 
 use crate::failure::{Failure, Result};
 
-/// The file.
+/// Contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// By name.
+    /// Contexts by name.
     #[serde(default)]
     pub contexts: BTreeMap<String, Saved>,
     /// Public keys by name.
     #[serde(default)]
     pub keys: BTreeMap<String, String>,
-    /// Policies by name: files, or those that come with the library.
+    /// Policies by name: a file, or a policy built into the library.
     #[serde(default)]
     pub policies: BTreeMap<String, String>,
-    /// Where it was read from, or would have been.
+    /// Path of the file, even if it does not exist.
     #[serde(skip)]
     path: PathBuf,
 }
 
-/// What is saved under a name. Secrets are not: only the files that hold them.
+/// Saved context. It holds the paths of secret files, never the secrets.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Saved {
@@ -50,35 +50,35 @@ pub struct Saved {
     endpoint: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     endpoints: Vec<String>,
-    /// Bind them, or connect to them, whatever the type of the socket.
+    /// Binds if true, connects if false, for every socket type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bind: Option<bool>,
-    /// Topics, if the command line names none.
+    /// Default topics, if the command line gives none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subscribe: Vec<String>,
     /// A public key, a file, or `@NAME` of `[keys]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve_server_key: Option<String>,
-    /// A file with our own pair.
+    /// File with our own key pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve_key_file: Option<PathBuf>,
-    /// The user name of PLAIN.
+    /// User name for PLAIN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain: Option<String>,
-    /// The file with its password.
+    /// File with the password for PLAIN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plain_password_file: Option<PathBuf>,
 }
 
 impl Saved {
-    /// All its endpoints.
+    /// Returns all endpoints of the context.
     pub fn endpoints(&self) -> impl Iterator<Item = &str> {
         self.endpoint.iter().chain(&self.endpoints).map(String::as_str)
     }
 }
 
 impl Config {
-    /// The file of this user; none is an empty one.
+    /// Reads the file of this user. A missing file counts as empty.
     pub fn load() -> Result<Config> {
         let Some(path) = path() else { return Ok(Config::default()) };
         match read_text(&path) {
@@ -90,7 +90,7 @@ impl Config {
 
     fn parse(text: &str, path: &Path) -> Result<Config> {
         let config: Config = toml::from_str(text).map_err(|error| {
-            // The line itself is not shown: it may hold what should not be there.
+            // Do not print the line: it may contain a secret by mistake.
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             Failure::usage(format!("{}, line {line}: {}", path.display(), error.message()))
@@ -104,7 +104,7 @@ impl Config {
         Ok(Config { path: path.to_owned(), ..config })
     }
 
-    /// The context with this name.
+    /// Returns the context with this name.
     pub fn context(&self, name: &str) -> Result<&Saved> {
         self.contexts.get(name).ok_or_else(|| {
             let failure = Failure::usage(format!("there is no context {name} in {}", self.path.display()));
@@ -117,7 +117,7 @@ impl Config {
         })
     }
 
-    /// The public key with this name.
+    /// Returns the public key with this name.
     pub fn key(&self, name: &str) -> Result<&str> {
         self.keys.get(name).map(String::as_str).ok_or_else(|| {
             Failure::usage(format!("there is no key {name} in {}", self.path.display()))
@@ -125,7 +125,7 @@ impl Config {
         })
     }
 
-    /// The policy with this name.
+    /// Returns the policy with this name.
     pub fn policy(&self, name: &str) -> Result<&str> {
         self.policies.get(name).map(String::as_str).ok_or_else(|| {
             Failure::usage(format!("there is no policy {name} in {}", self.path.display()))
@@ -133,7 +133,7 @@ impl Config {
         })
     }
 
-    /// Adds a context to the file, which otherwise stays as it is.
+    /// Appends a context to the file and leaves the existing text unchanged.
     pub fn save(&self, name: &str, endpoints: &[String]) -> Result<()> {
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
         if name.is_empty() || !name.chars().all(allowed) {
@@ -154,20 +154,24 @@ impl Config {
         written.map_err(|error| Failure::file(&self.path, &error))
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// `$XDG_CONFIG_HOME/taut/config.toml`, else below `~/.config`.
+/// Returns `$XDG_CONFIG_HOME/taut/config.toml`, or the same path below `
+///
+/// /.config`.
 fn path() -> Option<PathBuf> {
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
     Some(folder.join("taut/config.toml"))
 }
 
-/// A path of the file or the command line, with `~` filled in.
+/// Replaces a leading `
+///
+/// ` by the home folder.
 pub fn expand(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), env::var_os("HOME")) {
         (Ok(rest), Some(home)) => Path::new(&home).join(rest),

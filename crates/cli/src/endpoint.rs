@@ -1,31 +1,32 @@
-//! Endpoints as they are typed: with and without transport, to bind or to connect, or the name of
-//! a saved context.
+//! Parses endpoints of the command line: with or without a transport, with a mark for bind or
+//! connect, or as the name of a saved context.
 
 use std::path::Path;
 
 use crate::config::{Config, Saved};
 use crate::failure::{Failure, Result};
 
-/// An endpoint, and what is to be done with it.
+/// Endpoint, and how to use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Bound, not connected.
+    /// True to bind, false to connect.
     pub bind: bool,
-    /// With its transport.
+    /// Complete address with its transport.
     pub address: String,
 }
 
 const TRANSPORTS: [&str; 9] = ["name", "tcp", "ipc", "inproc", "ws", "wss", "tls+tcp", "udp", "vsock"];
 
-/// Whether an argument can only be an endpoint: it has a transport, perhaps behind `@` or `>`.
+/// True if an argument can only be an endpoint: it has a transport, optionally behind `@` or `>`.
 pub fn has_transport(text: &str) -> bool {
     let text = text.strip_prefix(['@', '>']).unwrap_or(text);
     text.split_once("://").is_some_and(|(transport, _)| TRANSPORTS.contains(&transport))
 }
 
-/// What an argument stands for; `bind` if it does not say itself. With the context that it names.
+/// Resolves an argument into endpoints and the context that it names. `bind` is the default if the
+/// argument itself does not choose.
 pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<Endpoint>, Option<&'a Saved>)> {
-    // `@:5555` and `@/tmp/name` bind.
+    // `@:5555` and `@/tmp/name` are endpoints to bind, not names.
     let is_name = |rest: &&str| !rest.contains("://") && !rest.starts_with([':', '/', '.']);
     if let Some(name) = text.strip_prefix('@').filter(is_name) {
         let saved = config.context(name)?;
@@ -36,7 +37,7 @@ pub fn resolve<'a>(text: &str, bind: bool, config: &'a Config) -> Result<(Vec<En
     Ok((vec![one(text, bind)?], None))
 }
 
-/// As [`resolve`], without the names of saved contexts.
+/// Like [`resolve`], but without the names of saved contexts.
 pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
     // As in CZMQ: `@` binds and `>` connects.
     let (bind, text) = match text.as_bytes() {
@@ -61,8 +62,8 @@ pub fn one(text: &str, bind: bool) -> Result<Endpoint> {
     Ok(Endpoint { bind, address })
 }
 
-/// With transport and host. A port alone is one of this machine: what is to be reached from
-/// elsewhere has to be said.
+/// Adds a missing transport and host. A port alone means this machine: reachability from other
+/// machines must be requested explicitly.
 pub fn complete(text: &str) -> Option<String> {
     if text.contains("://") {
         return Some(text.to_owned());

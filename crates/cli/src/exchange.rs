@@ -1,5 +1,5 @@
-//! The loop of all commands that send and receive: one socket, one source, one sink, all waited for
-//! at once.
+//! Main loop of the commands that send and receive. It waits for one socket, one source and one
+//! sink at once.
 
 mod ending;
 mod job;
@@ -24,43 +24,43 @@ use crate::socket::{self, AnySocket, Trouble};
 use crate::source::{Next, Parts, Source};
 use crate::through;
 
-/// As many messages are taken at once before anything else is looked at.
+/// Maximum number of messages that one pass handles before the loop checks other events.
 const BATCH: usize = 256;
-/// A source that is behind its rate by more does not catch up.
+/// Lag behind the rate above which a source stops catching up.
 const BEHIND: Duration = Duration::from_millis(100);
 
-/// Whose turn it is.
+/// Direction of the next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Either may happen at any time.
+    /// The socket may send or receive at any time.
     Free,
-    /// REQ before a question, REP with one.
+    /// REQ before its request, or REP after it received a request.
     Send,
-    /// The other one.
+    /// REQ after its request, or REP before it receives a request.
     Receive,
 }
 
-/// A job at work.
+/// State of a running job.
 struct Exchange<'a> {
     kind: SocketType,
     socket: &'a mut dyn AnySocket,
     patterns: &'a [Pattern],
-    /// It does not end with its messages.
+    /// True if the job goes on after its last message.
     stays: bool,
     source: Option<Source>,
     answer: Option<Answer>,
     sink: &'a mut Sink,
     observed: &'a Observed,
     turn: Turn,
-    /// To be sent next.
+    /// Message to send next.
     next: Option<Parts>,
-    /// When the next one may be taken from the source.
+    /// Time at which the source may supply the next message.
     due: Instant,
     interval: Option<Duration>,
     count: Option<u64>,
     timeout: Option<Duration>,
     until: Option<Instant>,
-    /// Subscriptions that are waited for.
+    /// Number of subscriptions still to wait for.
     wait: u64,
     one_way: bool,
     quiet: bool,
@@ -68,20 +68,20 @@ struct Exchange<'a> {
     received: u64,
     asked: Instant,
     round_trips: Vec<Duration>,
-    /// When something was last sent or received, or could not have been.
+    /// Time of the last message sent or received, or of the last moment when none was possible.
     progress: Instant,
     commands_failed: bool,
 }
 
 impl Exchange<'_> {
-    /// Until all is done.
+    /// Runs until the job is done.
     fn work(&mut self, signals: &mut Signals) -> Result<()> {
         if self.wait > 0 && !self.quiet && io::stderr().is_terminal() {
             notice!("taut: waiting for a subscriber");
         }
         loop {
             if let Some(code) = signals.stop() {
-                // What has no end was ended; what has one was interrupted.
+                // For an endless job, a signal is the normal end. A finite job was interrupted.
                 let endless = self.count.is_none() && !self.source_is_finite();
                 return if endless { Ok(()) } else { Err(Failure::new(code, "")) };
             }
@@ -109,7 +109,7 @@ impl Exchange<'_> {
             if moved {
                 self.progress = now;
             }
-            // A list of messages is sent to its end, as far as that is possible.
+            // Send a finite list of messages completely, if possible.
             let may_end = self.next.is_some() || !self.source_is_finite();
             if self.is_done() || (may_end && self.until.is_some_and(|until| now >= until)) {
                 return Ok(());
@@ -132,15 +132,15 @@ impl Exchange<'_> {
         waits || self.source.as_ref().is_some_and(Source::is_finite)
     }
 
-    /// Whether the source is to be asked. Answers that are typed are taken as they come, so that
-    /// the end of the input is noticed; those of the command line are made when they are needed.
+    /// True if the loop should ask the source for a message. Typed answers are read at once, so
+    /// that the loop notices the end of the input.
     fn wants_message(&self, now: Instant) -> bool {
         let typed = matches!(self.source, Some(Source::Files(_)));
         let early = self.kind == SocketType::Rep && typed;
         self.next.is_none() && now >= self.due && (early || self.may_send())
     }
 
-    /// Whether something could be sent if there were something.
+    /// True if the socket could send a message now.
     fn may_send(&self) -> bool {
         let counted = self.count.is_some_and(|count| self.sent >= count);
         self.turn != Turn::Receive && self.wait == 0 && (!counted || self.kind == SocketType::Rep)
@@ -159,7 +159,8 @@ impl Exchange<'_> {
         socket::receives(self.kind) && !self.one_way
     }
 
-    /// A publisher ends with its source, whatever subscriptions come.
+    /// True if the socket publishes. A publisher ends with its source, even if more subscriptions
+    /// arrive.
     fn publishes(&self) -> bool {
         self.kind == SocketType::XPub
     }
@@ -182,7 +183,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Takes the next message from the source, if it is time to.
+    /// Takes the next message from the source, if it is due.
     fn fetch(&mut self, now: Instant) -> Result<()> {
         if !self.wants_message(now) {
             return Ok(());
@@ -197,7 +198,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Sends what is to be sent; whether that was possible.
+    /// Sends the next message. Returns true if it was sent.
     fn send(&mut self) -> Result<bool> {
         if !self.may_send() {
             return Ok(false);
@@ -229,7 +230,7 @@ impl Exchange<'_> {
         Ok(true)
     }
 
-    /// Receives a message, if there is one.
+    /// Receives a message, if one is available.
     fn receive(&mut self) -> Result<bool> {
         if !self.may_receive() {
             return Ok(false);
@@ -258,7 +259,7 @@ impl Exchange<'_> {
         if let Some(time) = round_trip {
             self.round_trips.push(time);
             if !self.quiet {
-                // After the answer, wherever both go.
+                // Flush, so that the notice appears after the answer.
                 self.sink.flush()?;
                 notice!("round trip {}", crate::bench::time(time));
             }
@@ -266,12 +267,12 @@ impl Exchange<'_> {
         Ok(true)
     }
 
-    /// Shows a message, and prepares the answer to it.
+    /// Prints a message and prepares its answer.
     fn show(&mut self, parts: Vec<Message>, round_trip: Option<Duration>) -> Result<()> {
         let number = self.received;
         let shown = |parts: &[Message], sink: &mut Sink| sink.put(&Received { parts, number, round_trip });
-        // What STREAM tells of a connection that comes or goes is no question, and the same as an
-        // answer would close it.
+        // An empty message of STREAM reports a new or a closed connection. It is not a request: an
+        // empty answer would close the connection.
         let is_news = self.kind == SocketType::Stream && parts.last().is_some_and(|body| body.is_empty());
         match &self.answer {
             None => shown(&parts, self.sink),
@@ -298,7 +299,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether a message is waited for, or room to send one.
+    /// True if the loop waits for a message or for room to send.
     fn is_waiting(&self, now: Instant) -> bool {
         let expects = self.may_receive() && !self.publishes();
         let stuck = self.next.is_some() || self.wait > 0;
@@ -329,7 +330,7 @@ impl Exchange<'_> {
         Err(Failure::new(Code::Timeout, text).hint(self.observed.reason()))
     }
 
-    /// Waits until there is something to do.
+    /// Waits until there is work.
     fn pause(&mut self, signals: &mut Signals, now: Instant) -> Result<()> {
         let waiting = self.is_waiting(now);
         let (read, write) = (self.may_receive(), self.next.is_some() && self.may_send() && now >= self.due);
@@ -341,7 +342,7 @@ impl Exchange<'_> {
                 .map(|timeout| (self.progress + timeout).saturating_duration_since(now)),
             self.until.and_then(|until| until.checked_duration_since(now)).filter(|time| !time.is_zero()),
             self.sink.due(now),
-            // Nothing tells when a ROUTER gets to know its peer.
+            // A ROUTER gets no event when it learns its peer, so poll.
             (write && socket::addresses(self.kind)).then_some(Duration::from_millis(10)),
         ];
         let descriptor = self.source.as_ref().filter(|_| wants_source).and_then(Source::descriptor);

@@ -1,77 +1,76 @@
-//! What ends a command before it is done: a sentence, what to do about it, and the exit code.
+//! Error that ends a command early: a sentence, a hint and an exit code.
 
 use std::fmt;
 use std::io;
 
-/// The exit codes, as the page of `taut` documents them.
+/// Exit codes, as documented in the manual page of `taut`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// It cannot be done: an address in use, a broken input, a refused peer.
+    /// The task failed: an address in use, a broken input, a refused peer.
     Failed = 1,
-    /// The command line makes no sense, or names what does not exist.
+    /// The command line is invalid or names a missing object.
     Usage = 2,
-    /// The time of `--timeout` has passed.
+    /// The time limit of `--timeout` has passed.
     Timeout = 3,
-    /// `taut doctor` or `taut audit` has found something.
+    /// `taut doctor` or `taut audit` reported a problem.
     Trouble = 4,
-    /// SIGHUP came before all was done.
+    /// SIGHUP arrived before the work was done.
     HungUp = 129,
-    /// SIGINT came before all was done.
+    /// SIGINT arrived before the work was done.
     Interrupted = 130,
-    /// SIGTERM came before all was done.
+    /// SIGTERM arrived before the work was done.
     Terminated = 143,
 }
 
-/// Why a command ends early.
+/// Error that ends a command early.
 #[derive(Debug)]
 pub struct Failure {
-    /// What the process exits with.
+    /// Exit code of the process.
     pub code: Code,
-    /// One sentence; empty if there is nothing to say.
+    /// Error text in one sentence. Empty: print no error.
     pub what: String,
-    /// What to do about it.
+    /// Advice for the user.
     pub hint: Option<String>,
     closed_output: bool,
 }
 
-/// What most functions here return.
+/// Result of most functions of this program.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// With a code of its own.
+    /// Creates a failure with this exit code.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
         Failure { code, what: what.into(), hint: None, closed_output: false }
     }
 
-    /// Standard output was closed at its other end, or its terminal is gone: nothing more is to be
-    /// said.
+    /// Creates the silent failure for a closed standard output or a closed terminal.
     pub fn closed_output() -> Self {
         Failure { closed_output: true, ..Failure::new(Code::Failed, "") }
     }
 
-    /// Whether it is that.
+    /// True if standard output was closed.
     pub fn is_closed_output(&self) -> bool {
         self.closed_output
     }
 
-    /// It cannot be done.
+    /// Creates a failure of the task itself.
     pub fn failed(what: impl Into<String>) -> Self {
         Failure::new(Code::Failed, what)
     }
 
-    /// The command line is wrong.
+    /// Creates a failure for an invalid command line.
     pub fn usage(what: impl Into<String>) -> Self {
         Failure::new(Code::Usage, what)
     }
 
-    /// What to do about it.
+    /// Adds advice for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// An endpoint that cannot be bound or connected to.
+    /// Creates the failure for an endpoint that cannot be bound or connected.
     pub fn endpoint(address: &str, error: tautline::Error) -> Self {
         match error {
             tautline::Error::Invalid(_) if crate::tls::is_for(address) => Failure::failed(format!(
@@ -82,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// A file that cannot be read or written.
+    /// Creates the failure for a file that cannot be read or written.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         Failure::failed(format!("{}: {error}", path.display()))
     }

@@ -1,7 +1,7 @@
-//! How messages look in files, on pipes and on the terminal, in both directions.
+//! Formats of messages in files, on pipes and on the terminal, for input and output.
 //!
-//! What each format writes it also reads. Lines of text show what a terminal must not be told as
-//! escapes, so that a message cannot move the cursor or end its line.
+//! Each format can read its own output. Lines of text escape control characters, so that a message
+//! cannot move the cursor or end its line.
 
 mod decode;
 mod encode;

@@ -1,5 +1,5 @@
-//! What is made of the command line's own description: completion scripts and manual pages; and
-//! the saved contexts.
+//! Generates completion scripts and manual pages from the description of the command line. Also
+//! prints the saved contexts.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::config::{Config, expand};
 use crate::endpoint;
 use crate::failure::{Failure, Result};
 
-/// `taut completions`
+/// Runs `taut completions`.
 pub fn completions(args: &Completions) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "taut", &mut script);
     crate::print(&String::from_utf8_lossy(&script))
 }
 
-/// `taut man`
+/// Runs `taut man`.
 pub fn man(args: &Man) -> Result<()> {
     let mut command = Cli::command();
     command.build();
@@ -40,7 +40,7 @@ fn written(folder: &Path) -> Result<String> {
     Ok(format!("{pages} pages in {0}: man -l {0}/taut.1", folder.display()))
 }
 
-/// `taut contexts`
+/// Runs `taut contexts`.
 pub fn contexts(args: &Contexts) -> Result<()> {
     let config = Config::load()?;
     if args.path {

@@ -1,9 +1,8 @@
-//! What observed processes tell of themselves: `ps`, `show`, `top`, `doctor`, `tap`, `metrics`,
-//! `web`.
+//! Commands that show observed processes: `ps`, `show`, `top`, `doctor`, `tap`, `metrics`, `web`.
 //!
-//! `tautline-observe` reads everything from the files of counters
-//! (`docs/reference/counters-file.md`); the processes do not notice it. If a file
-//! cannot be read, the fault is reported, and the others are shown.
+//! `tautline-observe` reads all data from the counters files (`docs/reference/counters-file.md`),
+//! so the processes do not notice it. If a file cannot be read, its fault is reported and the other
+//! processes are shown.
 
 pub mod doctor;
 mod http;
@@ -28,33 +27,33 @@ use tautline_observe::{Fault, Found, Reading};
 
 use crate::failure::{Failure, Result};
 
-/// A process and what it tells.
+/// Observed process and its data.
 pub struct Seen {
-    /// Where it is told.
+    /// Location of its counters file.
     pub found: Found,
-    /// What.
+    /// Contents of the file.
     pub reading: Reading,
-    /// How many sockets were left out.
+    /// Number of sockets that were left out.
     pub left_out: usize,
 }
 
-/// Which sockets of a process are of interest.
+/// Selection of the sockets of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Those that the program has for its messages.
+    /// Sockets that the program uses for its messages.
     OfProgram,
-    /// Also those that carry the events of monitors.
+    /// Also the sockets that carry monitor events.
     All,
 }
 
 impl Which {
-    /// As `--all` says.
+    /// Returns the selection for `--all`.
     pub fn new(all: bool) -> Which {
         if all { Which::All } else { Which::OfProgram }
     }
 }
 
-/// All observed processes of this user, and what is wrong with those that cannot be read.
+/// Returns all observed processes of this user, and the faults of unreadable ones.
 pub fn all(which: Which) -> (Vec<Seen>, Vec<(Found, Fault)>) {
     let (mut seen, mut faults) = (Vec::new(), Vec::new());
     for found in tautline_observe::processes() {
@@ -63,7 +62,7 @@ pub fn all(which: Which) -> (Vec<Seen>, Vec<(Found, Fault)>) {
                 let left_out = if which == Which::All { 0 } else { reading.leave_out_monitors() };
                 seen.push(Seen { found, reading, left_out });
             }
-            // It has ended between the two looks.
+            // The process ended after it was found.
             Err(Fault::Missing) => {}
             Err(fault) => faults.push((found, fault)),
         }
@@ -71,7 +70,7 @@ pub fn all(which: Which) -> (Vec<Seen>, Vec<(Found, Fault)>) {
     (seen, faults)
 }
 
-/// The processes with this number: one, or one for each library of it.
+/// Returns the data of a process: one entry for each Tautline library in it.
 pub fn of(process: u32, which: Which) -> Result<Vec<Seen>> {
     let (mut seen, faults) = all(which);
     seen.retain(|seen| seen.found.pid == process);
@@ -85,24 +84,24 @@ pub fn of(process: u32, which: Which) -> Result<Vec<Seen>> {
     Err(Failure::usage(format!("the process {process} is not observed")).hint(HOW))
 }
 
-/// What to do to see a process.
+/// Advice on how to observe a process.
 pub const HOW: &str = "start it with TAUT_OBSERVE=1 in its environment, or by taut run --observe";
 
-/// Tells what could not be read.
+/// Reports the unreadable files.
 pub fn tell(faults: &[(Found, Fault)]) {
     for (found, fault) in faults {
         notice!("taut: {}: {fault}", found.path.display());
     }
 }
 
-/// Peers and endpoints of a reading by their sockets, for those that look at all of them.
+/// Index of the peers and endpoints of a reading by socket, for loops over all sockets.
 pub struct BySocket<'a> {
     peers: HashMap<u64, Vec<&'a tautline_observe::Peer>>,
     endpoints: HashMap<u64, Vec<&'a tautline_observe::Endpoint>>,
 }
 
 impl<'a> BySocket<'a> {
-    /// Of this one.
+    /// Builds the index of a reading.
     pub fn new(reading: &'a Reading) -> Self {
         let mut by = BySocket { peers: HashMap::new(), endpoints: HashMap::new() };
         for peer in &reading.peers {
@@ -114,12 +113,12 @@ impl<'a> BySocket<'a> {
         by
     }
 
-    /// The peers of a socket.
+    /// Returns the peers of a socket.
     pub fn peers(&self, socket: u64) -> &[&'a tautline_observe::Peer] {
         self.peers.get(&socket).map_or(&[], Vec::as_slice)
     }
 
-    /// Its endpoints.
+    /// Returns the endpoints of a socket.
     pub fn endpoints(&self, socket: u64) -> &[&'a tautline_observe::Endpoint] {
         self.endpoints.get(&socket).map_or(&[], Vec::as_slice)
     }

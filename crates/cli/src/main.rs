@@ -12,12 +12,12 @@
 //!        ──▶ look ──▶ tautline-observe    ps, show, top, tap, doctor, metrics, web
 //! ```
 //!
-//! Everything but `ping` and `policy` uses the public crate `tautline` only. Standard output has
-//! the messages; notices and errors go to standard error.
+//! Only `ping` and `policy` use more than the public crate `tautline`. Messages go to standard
+//! output; notices and errors go to standard error.
 
 #![forbid(unsafe_code)]
 
-/// A line on standard error. A terminal that is gone is told nothing.
+/// Prints a line to standard error. Ignores errors, such as a closed terminal.
 macro_rules! notice {
     ($($text:tt)*) => {{
         let line = format!("{}\n", format_args!($($text)*));
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tell(&failure);
-            // Closed output is an end like others: the reader has seen what it wanted.
+            // A closed output is a normal end: the reader has all that it wanted.
             let code = if failure.is_closed_output() { 0 } else { failure.code as u8 };
             ExitCode::from(code)
         }
@@ -106,7 +106,7 @@ fn execute(command: Command) -> Result<()> {
     }
 }
 
-/// The failure, on standard error.
+/// Prints a failure to standard error.
 fn tell(failure: &Failure) {
     if failure.what.is_empty() {
         return;
@@ -115,7 +115,7 @@ fn tell(failure: &Failure) {
     notice!("{red}taut:{plain} {failure}");
 }
 
-/// Prints a text for the user; a closed output is the end.
+/// Prints a text. Fails if standard output is closed.
 fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| sink::broken(&error))

@@ -1,4 +1,4 @@
-//! `taut names`: what names stand for, by each resolver that knows some.
+//! `taut names`: prints the endpoints of names, as each resolver knows them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use tautline_names::{Names as Known, RESOLVERS, is_name, known_names};
 use crate::args::Names;
 use crate::failure::{Failure, Result};
 
-/// Shows, or serves.
+/// Prints the names, or serves them.
 pub fn run(args: &Names) -> Result<()> {
     let names = Known::read(&args.file, &|endpoint| endpoint.contains("://")).map_err(Failure::failed)?;
     if args.serve {

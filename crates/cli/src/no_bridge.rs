@@ -1,15 +1,15 @@
-//! A `taut` without the bridge, which says so.
+//! Stub of `taut` without the bridge: its commands fail.
 
 use crate::args::Bridge;
 use crate::failure::{Failure, Result};
 use tautline_names::Names;
 
-/// Refuses.
+/// Always fails.
 pub fn run(_: &Bridge) -> Result<()> {
     Err(without())
 }
 
-/// Refuses.
+/// Always fails.
 pub fn serve_names(_: &std::path::Path, _: &Names) -> Result<()> {
     Err(without())
 }

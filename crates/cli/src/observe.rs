@@ -1,4 +1,4 @@
-//! What happens to the connections of the socket, for notices and for the reason of a timeout.
+//! Observes the events of a socket's connections, for notices and for the reason of a timeout.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,35 +8,36 @@ use tautline::monitor::HandshakeError::{Io, Protocol, Refused};
 use tautline::monitor::{Event, EventKind, Monitor};
 use tautline_proto::TlsFault;
 
-/// What was seen so far. Clones are the same.
+/// Observed events so far. Clones share the same state.
 #[derive(Clone, Default)]
 pub struct Observed(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Why there is no peer, as far as is known.
+    /// Known reason why there is no peer.
     trouble: Option<String>,
     peers: u64,
-    /// A server that cannot read us closes the connection and says nothing.
+    /// True for a CURVE client. A server that cannot decrypt our messages closes the connection
+    /// without an error.
     curve_client: bool,
 }
 
-/// What is told on standard error.
+/// Events to print to standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notices {
-    /// Nothing.
+    /// Prints no events.
     None,
-    /// Failed handshakes, each kind once.
+    /// Prints failed handshakes, each kind once.
     Failures,
-    /// All events.
+    /// Prints all events.
     All,
 }
 
-/// As many kinds of failures are told at most.
+/// Maximum number of distinct failures to print.
 const KINDS: usize = 100;
 
 impl Observed {
-    /// Follows the events on a thread, until the socket is closed.
+    /// Follows the events on a thread until the socket closes.
     pub fn follow(monitor: Monitor, notices: Notices, curve_client: bool) -> Observed {
         let observed = Observed::default();
         observed.state().curve_client = curve_client;
@@ -58,7 +59,7 @@ impl Observed {
                 }
             }
         });
-        // Without the thread only notices are missing.
+        // If the thread cannot start, only the notices are missing.
         drop(spawned);
         observed
     }
@@ -76,7 +77,7 @@ impl Observed {
             }
             EventKind::Disconnected => {
                 state.peers = state.peers.saturating_sub(1);
-                // Why it was, if that was told before.
+                // Keep an earlier reason.
                 state.trouble.get_or_insert_with(|| "the connection was lost".to_owned());
             }
             EventKind::ConnectRetried { .. } if state.peers == 0 && state.trouble.is_none() => {
@@ -89,7 +90,7 @@ impl Observed {
         }
     }
 
-    /// Why nothing comes or goes.
+    /// Returns the reason why no messages arrive or leave.
     pub fn reason(&self) -> String {
         let state = self.state();
         match (&state.trouble, state.peers) {
@@ -100,8 +101,8 @@ impl Observed {
     }
 }
 
-/// Whether the peers do not go together. That a connection broke off tells something only if the
-/// server may not have been able to read us.
+/// True if the peers do not match. A lost connection counts only for a CURVE client, because its
+/// server may have been unable to decrypt our messages.
 fn is_failure(event: &Event, curve_client: bool) -> bool {
     match event.kind {
         EventKind::HandshakeFailed(Io(_)) => curve_client,
@@ -110,7 +111,7 @@ fn is_failure(event: &Event, curve_client: bool) -> bool {
     }
 }
 
-/// What to do about a failed handshake.
+/// Returns advice for a failed handshake.
 fn advice(event: &Event, curve_client: bool) -> &'static str {
     let EventKind::HandshakeFailed(reason) = event.kind else { return "" };
     match reason {

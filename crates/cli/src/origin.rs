@@ -1,5 +1,5 @@
-//! The socket that a recording is of. It stands with the first message, so that the recording can
-//! be played again where it was made.
+//! Socket that a recording was made of. The first message of the recording describes it, so that
+//! `replay` can send the messages to the same place.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,27 +11,27 @@ use serde_json::Value;
 use crate::args::{SendType, Way};
 use crate::failure::{Failure, Result};
 
-/// Where it stands in the line of a message.
+/// Key of the description in the line of a message.
 const KEY: &str = "from";
 
-/// A socket whose messages were recorded, in one direction.
+/// Recorded socket, and the recorded direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The name of its type, as ZMTP has it.
+    /// Name of the socket type in ZMTP.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it has received the messages or sent them.
+    /// Direction of the messages: received or sent.
     pub direction: Way,
-    /// What it was bound to.
+    /// Endpoints that the socket was bound to.
     #[serde(default)]
     pub bind: Vec<String>,
-    /// What it was connected to.
+    /// Endpoints that the socket was connected to.
     #[serde(default)]
     pub connect: Vec<String>,
 }
 
 impl Origin {
-    /// That of a file; `None` if it does not say.
+    /// Reads the origin of a file. Returns `None` if the file has none.
     pub fn read(path: &Path) -> Result<Option<Origin>> {
         if path.as_os_str() == "-" {
             return Ok(None);
@@ -39,20 +39,20 @@ impl Origin {
         let failed = |error| Failure::file(path, &error);
         let mut line = Vec::new();
         BufReader::new(File::open(path).map_err(failed)?).read_until(b'\n', &mut line).map_err(failed)?;
-        // What is wrong with the line is told when its message is read.
+        // An error in the line is reported later, when its message is read.
         let line: Value = serde_json::from_slice(&line).unwrap_or_default();
         Ok(line.get(KEY).and_then(|origin| Origin::deserialize(origin).ok()))
     }
 
-    /// Puts it into the line of a message, if that is the first.
+    /// Adds the origin to the line of the first message.
     pub fn mark(origin: &mut Option<Origin>, line: &mut Value) {
         if let Some(origin) = origin.take() {
             line[KEY] = serde_json::to_value(origin).unwrap_or_default();
         }
     }
 
-    /// The socket that plays the messages again, and its endpoints as they are typed: one like the
-    /// one that has sent them, or the other end of the one that has received them.
+    /// Returns the type and the endpoints of the socket that replays the messages. If the recorded
+    /// socket sent them, it is a similar socket; otherwise it is the peer of the recorded socket.
     pub fn player(&self) -> Option<(SendType, Vec<String>)> {
         let kind = match (self.direction, self.kind.as_str()) {
             (Way::Out, "PUB" | "XPUB") | (Way::In, "SUB" | "XSUB") => SendType::Pub,
@@ -72,7 +72,7 @@ impl Origin {
             Way::Out => self.bind.iter().map(bound).chain(self.connect.iter().map(connected)).collect(),
             Way::In => {
                 let there = self.bind.iter().map(|text| connected(&reachable(text)));
-                // Without the address that it was connected from.
+                // Drop the source address of the connection.
                 let here = self.connect.iter().map(|text| match text.split_once("://") {
                     Some((transport, rest)) => {
                         format!("@{transport}://{}", rest.split_once(';').map_or(rest, |(_, to)| to))
@@ -86,7 +86,7 @@ impl Origin {
     }
 }
 
-/// How what is bound to this is reached from this machine.
+/// Returns the endpoint by which this machine reaches a bound endpoint.
 fn reachable(bound: &str) -> String {
     for (every, one) in
         [("://*:", "://127.0.0.1:"), ("://0.0.0.0:", "://127.0.0.1:"), ("://[::]:", "://[::1]:")]

@@ -1,4 +1,4 @@
-//! Whether a reader is left at the other end of standard output.
+//! Detects that the reader of standard output is gone.
 
 use std::fs::File;
 use std::io;
@@ -10,10 +10,10 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-/// A descriptor that becomes readable when the reader of a pipe, the other end of a socket, or the
-/// terminal is gone. `None` for an output of which no end is told: a file.
+/// Returns a descriptor that becomes readable when the reader of a pipe, the peer of a socket, or
+/// the terminal is gone. Returns `None` for an output without such an event: a file.
 ///
-/// A thread waits for that alone: what may be readable on the same descriptor does not matter.
+/// A separate thread waits for this event only. Readable data on the same descriptor do not matter.
 pub fn watch(out: &File) -> io::Result<Option<UnixStream>> {
     let kind = out.metadata()?.file_type();
     if !(kind.is_fifo() || kind.is_socket() || kind.is_char_device()) {
@@ -22,7 +22,7 @@ pub fn watch(out: &File) -> io::Result<Option<UnixStream>> {
     let (seen, tells) = UnixStream::pair()?;
     let out = out.try_clone()?;
     thread::Builder::new().name("outlook".to_owned()).spawn(move || {
-        // Errors are told unasked.
+        // `poll` always reports errors, even if no event is requested.
         let mut items = [PollFd::from_borrowed_fd(out.as_fd(), PollFlags::empty())];
         while matches!(poll(&mut items, None), Ok(0) | Err(Errno::INTR)) {}
         drop(tells);

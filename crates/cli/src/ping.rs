@@ -1,10 +1,10 @@
-//! `taut ping`: connects to an endpoint, shakes hands by hand, and tells what is there.
+//! `taut ping`: connects to an endpoint, makes the handshake itself, and describes the peer.
 //!
-//! A peer that hands out messages (PUSH, DEALER, REQ, PAIR, ...) would give some of them to us as
-//! soon as the handshake is complete, and they would be lost. So over NULL the handshake is first
-//! taken only so far that the peer tells its type; it is completed, on a second connection, only
-//! with a type that sends nothing unasked. Over PLAIN and CURVE, where the peer tells its type
-//! last, only our types are offered that such peers accept.
+//! A peer that distributes messages (PUSH, DEALER, REQ, PAIR, ...) would send us some of them after
+//! the handshake, and they would be lost. Over NULL, the first handshake therefore stops when the
+//! peer has sent its type. A second connection completes the handshake, but only if a peer of this
+//! type sends no unrequested messages. Over PLAIN and CURVE, the peer sends its type last. There we
+//! offer only types whose peers send no unrequested messages.
 
 pub mod dial;
 pub mod talk;
@@ -25,7 +25,7 @@ use crate::security::Security;
 use dial::Connection;
 use talk::{End, Talk};
 
-/// What was found.
+/// Result of a ping.
 #[derive(Debug, Serialize)]
 struct Found {
     endpoint: String,
@@ -40,12 +40,12 @@ struct Found {
     connect_us: f64,
     handshake_us: f64,
     round_trips_us: Vec<f64>,
-    /// Why there is no round trip.
+    /// Reason for a missing round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_round_trip: Option<String>,
 }
 
-/// Our type for a peer that sends nothing unasked; `None` for one that does.
+/// Returns our type for a peer that sends no unrequested messages. Returns `None` for other peers.
 fn harmless(theirs: SocketType) -> Option<SocketType> {
     use SocketType::*;
     Some(match theirs {
@@ -62,8 +62,7 @@ fn harmless(theirs: SocketType) -> Option<SocketType> {
     })
 }
 
-/// Our types of which every acceptable peer sends nothing unasked, in the order in which they are
-/// tried.
+/// Our types whose possible peers send no unrequested messages, in the order of the attempts.
 const HARMLESS: [SocketType; 7] = [
     SocketType::Req,
     SocketType::Sub,
@@ -74,7 +73,7 @@ const HARMLESS: [SocketType; 7] = [
     SocketType::Scatter,
 ];
 
-/// Pings one endpoint.
+/// Pings the endpoints of the command line.
 pub fn run(args: &Ping) -> Result<()> {
     let config = Config::load()?;
     let (endpoints, saved) = endpoint::resolve(&args.endpoint, false, &config)?;
@@ -108,7 +107,7 @@ struct Probe<'a> {
     mechanism: &'a MechanismConfig,
 }
 
-/// A handshake that told what the peer is.
+/// Handshake that identified the peer.
 struct Met {
     connection: Duration,
     handshake: Duration,
@@ -116,7 +115,7 @@ struct Met {
     version: Version,
     theirs: Option<SocketType>,
     peer: Option<Peer>,
-    /// Complete, for further talk.
+    /// Completed handshake, for further commands.
     talk: Option<Talk>,
 }
 
@@ -159,7 +158,8 @@ impl Probe<'_> {
         Talk::new(connection, self.mechanism.clone(), ours, limit, self.args.timeout)
     }
 
-    /// NULL: the peer tells its type while we are silent; then again, with a type that fits.
+    /// Meets a NULL peer: the first handshake learns its type, the second one offers a type that
+    /// fits.
     fn meet_openly(&self) -> Result<Met> {
         let (connection, connecting) = self.dial()?;
         let remote = connection.remote();
@@ -186,7 +186,7 @@ impl Probe<'_> {
         Ok(met)
     }
 
-    /// PLAIN and CURVE: types are offered until the peer takes one.
+    /// Meets a PLAIN or CURVE peer: offers types until the peer accepts one.
     fn meet_by_types(&self) -> Result<Met> {
         let mut last = None;
         for ours in HARMLESS {
@@ -205,7 +205,7 @@ impl Probe<'_> {
                         talk: Some(talk),
                     });
                 }
-                // The login was good, or it was not told: another type may be taken.
+                // The login succeeded or its result is unknown. The peer may accept another type.
                 End::Closed if talk.is_logged_in() => {
                     last = Some(Failure::failed(format!(
                         "{}: the handshake was broken off at the end: the key is not known there, or it is a socket that \

@@ -1,6 +1,6 @@
-//! `taut policy`: reads a policy as the library does, says what is wrong with it and with the key
-//! files that it names, and what it does to a call. A file with a fault keeps programs from
-//! starting, so it is looked at before it goes out.
+//! `taut policy`: reads a policy as the library does. It reports faults in the policy and in its
+//! key files, and the effect on a bind or a connect. A faulty policy file prevents programs from
+//! starting, so check the file before you deploy it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use tautline_proto::SocketType;
 use crate::args;
 use crate::failure::{Failure, Result};
 
-/// Reads it, and answers.
+/// Reads the policy and prints its effect.
 pub fn run(args: &args::Policy) -> Result<()> {
     let policy = read(&args.policy)?;
     let (mut text, mut faults) = (String::new(), Vec::new());
@@ -50,7 +50,7 @@ fn read(named: &str) -> Result<Policy> {
     })
 }
 
-/// What the key files of a wrap hold, without anything secret.
+/// Describes the key files of a wrap without any secret.
 fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
     let mut text = format!("wrap {}:", wrap.name);
     let mut tell = |what: String| text += &format!(" {what};");
@@ -96,8 +96,8 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
     text + "\n"
 }
 
-/// What happens to a call, and why it fails if that is a fault. The library answers, as it does to
-/// the sockets of programs.
+/// Returns the effect on a call, and the reason if the call fails by a fault. The library decides,
+/// exactly as for the sockets of programs.
 fn answer(policy: &Policy, call: Call, endpoint: &str, args: &args::Policy) -> (String, Option<String>) {
     let socket_type = SocketType::from_name(args.socket_type.to_uppercase().as_bytes());
     let (program, mechanism) = (&*args.program, &*args.mechanism);

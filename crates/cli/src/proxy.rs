@@ -1,4 +1,4 @@
-//! `taut proxy`: forwards messages between two endpoints until it is ended.
+//! `taut proxy`: forwards messages between two endpoints until a signal stops it.
 
 use std::fs::File;
 use std::io::Write;
@@ -22,13 +22,13 @@ use crate::signals::Signals;
 use crate::tls;
 
 const COPIES: &str = "inproc://taut.copies";
-/// How long the last copies may take to be printed.
+/// Time limit for printing the last copies.
 const LAST_COPIES: Duration = Duration::from_millis(500);
-/// What the front and the back are called where a server of both judges its peers.
+/// ZAP domains of the front and the back, used if both are servers that authenticate their peers.
 const DOMAINS: [&str; 2] = ["front", "back"];
 const ZAP_DOMAIN: i32 = 55;
 
-/// Until a signal comes.
+/// Runs the proxy until a signal arrives.
 pub fn run(args: &Proxy) -> Result<()> {
     match args.kind {
         ProxyType::Queue => forward::<kind::Router, kind::Dealer>(args),
@@ -57,19 +57,20 @@ fn forward<F: Kind, B: Kind>(args: &Proxy) -> Result<()> {
     match args.capture.as_deref() {
         None => relay.run::<F, B, kind::Push>(front, back, None),
         Some("-") => {
-            // No more copies wait than usual: a slow reader slows the proxy, and loses nothing.
+            // The queue of copies has the usual limit, so a slow reader slows the proxy down but
+            // loses no messages.
             let mut copies = Pull::builder(&context).bind(COPIES)?;
             let capture = Push::builder(&context).connect(COPIES)?;
             relay.watch_output()?;
             let (format, ending) = (args.format, relay.ending()?);
             let (printed, outcome) = mpsc::channel();
             thread::spawn(move || {
-                // With nothing left to hear it, the process ends anyway.
+                // If no receiver is left, the process is ending anyway.
                 let _ = printed.send(show(&mut copies, format));
                 tell(ending);
             });
             relay.run(front, back, Some(capture))?;
-            // A reader that has stopped keeps it no longer than this.
+            // Limits the delay that a stopped reader can cause.
             outcome.recv_timeout(LAST_COPIES).unwrap_or(Ok(()))
         }
         Some(text) => {
@@ -81,7 +82,7 @@ fn forward<F: Kind, B: Kind>(args: &Proxy) -> Result<()> {
     }
 }
 
-/// Gives a socket its keys and passwords.
+/// Sets the keys and passwords of a socket.
 fn secure<K: Kind>(socket: &mut Socket<K>, security: &Security, domain: &str) -> Result<()> {
     security.options(|number, value| socket.set_raw_option(number, value))?;
     if security.is_server() {
@@ -90,7 +91,7 @@ fn secure<K: Kind>(socket: &mut Socket<K>, security: &Security, domain: &str) ->
     Ok(())
 }
 
-/// Binds or connects.
+/// Binds or connects a socket.
 fn attach<K: Kind>(socket: &mut Socket<K>, endpoints: &[endpoint::Endpoint], args: &Proxy) -> Result<()> {
     for (number, value) in tls::options(&args.security.tls, endpoints)? {
         socket.set_raw_option(number, &value)?;
@@ -109,24 +110,25 @@ fn attach<K: Kind>(socket: &mut Socket<K>, endpoints: &[endpoint::Endpoint], arg
     Ok(())
 }
 
-/// What waits while the proxy works on a thread of its own.
+/// Main thread of the proxy. It waits while the proxy runs on its own thread.
 struct Relay<'a> {
     context: &'a Context,
     signals: &'a mut Signals,
-    /// Readable when a thread has ended.
+    /// Readable after a thread has ended.
     ended: UnixStream,
     ending: UnixStream,
-    /// Readable when no reader of the copies is left.
+    /// Readable after the last reader of the copies is gone.
     gone: Option<UnixStream>,
 }
 
 impl Relay<'_> {
-    /// For a thread, to tell that it has ended.
+    /// Returns the descriptor by which a thread signals its end.
     fn ending(&self) -> Result<UnixStream> {
         self.ending.try_clone().map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// From now on it ends when standard output has no reader, whether or not there is a copy.
+    /// From now on, the proxy ends when standard output has no reader, even if there is no copy to
+    /// print.
     fn watch_output(&mut self) -> Result<()> {
         let out = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
         let gone = out.and_then(|out| outlook::watch(&out));
@@ -134,7 +136,7 @@ impl Relay<'_> {
         Ok(())
     }
 
-    /// Until a signal comes, or a thread ends. Then the context ends.
+    /// Runs until a signal arrives or a thread ends. Then terminates the context.
     fn run<F: Kind, B: Kind, C: Sends>(
         &mut self,
         mut front: Socket<F>,
@@ -168,7 +170,7 @@ impl Relay<'_> {
     }
 }
 
-/// Tells that a thread ends. With nothing left to hear it, that is as good as told.
+/// Signals that a thread ends. If no receiver is left, the error does not matter.
 fn tell(mut ending: UnixStream) {
     let _ = ending.write_all(b"x");
 }

@@ -1,5 +1,5 @@
-//! `--replay`: a publisher that keeps its last messages, and a subscriber that asks for what it has
-//! missed, as sockets like others.
+//! `--replay`: a publisher that keeps its last messages, and a subscriber that requests missed
+//! messages. Both implement the common socket trait.
 
 use std::thread;
 
@@ -13,18 +13,18 @@ use crate::exchange::Job;
 use crate::failure::{Failure, Result};
 use crate::socket::{AnySocket, Trouble};
 
-/// What `--replay` asks for.
+/// Settings of `--replay`.
 pub enum Replay {
-    /// A ring of this number of messages at this endpoint.
+    /// Publisher: keep this number of messages in a ring, and serve it at this endpoint.
     Keep { ring: String, messages: usize },
-    /// The ring at this endpoint.
+    /// Subscriber: request messages from the ring at this endpoint.
     From { ring: String, start: Start },
 }
 
-/// What the subscriber's thread writes to, and this one reads.
+/// Endpoint between the thread of the subscriber (sender) and the main loop (receiver).
 const DELIVERIES: &str = "inproc://deliveries";
 
-/// The socket of a job.
+/// Opens the socket of a job.
 pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn AnySocket>> {
     match replay {
         Replay::Keep { ring, messages } => {
@@ -58,10 +58,11 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
     }
 }
 
-/// Keys, passwords and the other options of the command line. The ring's socket inherits them.
+/// Sets the keys, passwords and other options of the command line. The socket of the ring inherits
+/// them.
 fn with_options<K: Kind>(mut socket: Builder<K>, job: &Job) -> Builder<K> {
     let mut options: Vec<(i32, Secret<Vec<u8>>)> = Vec::new();
-    // It only fails if the closure does.
+    // Fails only if the closure fails.
     let _ = job.security.options(|number, value| {
         options.push((number, Secret::new(value.to_vec())));
         Ok(())
@@ -75,7 +76,7 @@ fn with_options<K: Kind>(mut socket: Builder<K>, job: &Job) -> Builder<K> {
     socket
 }
 
-/// A publisher with a ring.
+/// Publisher with a ring.
 struct Keeping(ReliablePub);
 
 impl AnySocket for Keeping {
@@ -121,10 +122,10 @@ impl AnySocket for Keeping {
     }
 }
 
-/// A subscriber on a thread of its own, as it waits for two sockets and a time. What it delivers
-/// comes over inproc, in three parts; what it tells in four or one.
+/// Subscriber on its own thread, because it waits for two sockets and a timer. It sends its results
+/// over inproc: a message has three parts, a loss has four, and a restart of the publisher has one.
 struct Following {
-    /// Until the first message is asked for.
+    /// Subscriber that starts with the first receive.
     waiting: Option<(ReliableSub, Push)>,
     pull: Pull,
     quiet: bool,
@@ -135,7 +136,7 @@ impl AnySocket for Following {
         Ok(String::new())
     }
 
-    /// It is connected from the beginning.
+    /// Does nothing: the socket is already connected.
     fn connect(&mut self, _: &str) -> tautline::Result<()> {
         Ok(())
     }
@@ -192,7 +193,7 @@ impl AnySocket for Following {
     }
 }
 
-/// Passes on what is delivered, until the context ends.
+/// Forwards the results of the subscriber until the context ends.
 fn follow(mut subscriber: ReliableSub, mut push: Push) {
     loop {
         let parts = match subscriber.recv() {

@@ -1,16 +1,16 @@
-//! `taut run`: starts an existing program with Tautline in the place of libzmq.
+//! `taut run`: starts an existing program with Tautline in place of libzmq.
 //!
 //! ```text
-//!   program   which file the system will start, and whether a library can take libzmq's place there
-//!   library   where Tautline's libzmq.so.5 is
-//!   policy    what its sockets may do
-//!   proof     which ZeroMQ the program and its children really run on, as the system sees them
+//!   program   finds the file to start, and checks that a library can replace libzmq in it
+//!   library   finds Tautline's libzmq.so.5
+//!   policy    restricts its sockets
+//!   proof     finds out which ZeroMQ the program and its children actually use
 //! ```
 //!
-//! The library is put before all others (`LD_PRELOAD`), so that whatever calls libzmq by way of the
-//! dynamic linker calls Tautline: a program that is linked with libzmq.so.5, the one in a wheel of
-//! pyzmq, the one in a Node.js addon. Its folder comes first where libraries are looked for
-//! (`LD_LIBRARY_PATH`), for what loads libzmq by name: JNA, .NET, ctypes.
+//! `LD_PRELOAD` puts the library before all others. Every call to libzmq through the dynamic linker
+//! then calls Tautline: from a program linked with libzmq.so.5, from the libzmq in a pyzmq wheel,
+//! and from the libzmq in a Node.js addon. `LD_LIBRARY_PATH` starts with its folder, for programs
+//! that load libzmq by name: JNA, .NET, ctypes.
 
 mod library;
 mod policy;
@@ -34,10 +34,10 @@ use crate::failure::{Failure, Result};
 use library::Library;
 use proof::Proof;
 
-/// Passed on to the program. What is typed at a terminal comes to it anyway.
+/// Signals forwarded to the program. The program receives terminal input without our help.
 const PASSED_ON: [i32; 6] = [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT];
 
-/// Starts the program, and ends as it does.
+/// Starts the program and exits with its status.
 pub fn run(args: &Run) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Err(Failure::usage("taut run is for Linux").hint("link the program with Tautline's library"));
@@ -67,7 +67,7 @@ pub fn run(args: &Run) -> Result<()> {
     end(child, &path, &proof, args)
 }
 
-/// What is set for the program, before what is there already.
+/// Returns the variables for the program. Their existing values follow the new ones.
 fn variables(library: &Library) -> [(&'static str, OsString); 2] {
     let folder = library.path.parent().unwrap_or(Path::new("/"));
     [("LD_PRELOAD", library.path.as_os_str()), ("LD_LIBRARY_PATH", folder.as_os_str())].map(
@@ -93,18 +93,18 @@ fn end(mut child: Child, path: &Path, proof: &Proof, args: &Run) -> Result<()> {
     process::exit(status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1));
 }
 
-/// Sends the signals on that come to us.
+/// Forwards received signals to the program.
 fn pass_on(mut signals: Signals, child: Pid) {
     for number in signals.forever() {
         let typed = matches!(number, SIGINT | SIGQUIT) && is_in_foreground();
         if let Some(signal) = Signal::from_named_raw(number).filter(|_| !typed) {
-            // A program that has ended needs none.
+            // The error of a program that has ended does not matter.
             let _ = kill_process(child, signal);
         }
     }
 }
 
-/// Whether what is typed at the terminal goes to us, and so to the program.
+/// True if signals typed at the terminal reach us, and so the program.
 fn is_in_foreground() -> bool {
     [rustix::stdio::stdin(), rustix::stdio::stderr()]
         .into_iter()

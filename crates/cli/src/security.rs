@@ -1,7 +1,7 @@
-//! Keys and passwords: where they come from, and the options of a socket that they become.
+//! Keys and passwords: their sources, and the socket options for them.
 //!
-//! No secret is taken from the command line, which every user of the machine can read: it comes
-//! from a file or from the environment.
+//! Secrets come from a file or from the environment, never from the command line, because every
+//! user of the machine can read the command line.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -17,9 +17,9 @@ use crate::config::{Config, Saved, expand};
 use crate::failure::{Failure, Result};
 use crate::tls::TlsArgs;
 
-/// The variable with the password of PLAIN.
+/// Environment variable with the password for PLAIN.
 const PASSWORD: &str = "TAUT_PLAIN_PASSWORD";
-/// The longest file of keys or passwords that is read.
+/// Maximum size of a key or password file.
 const FILE_MAX: u64 = 1 << 20;
 
 /// Encryption and passwords
@@ -84,7 +84,7 @@ pub struct BackSecurityArgs {
 }
 
 impl BackSecurityArgs {
-    /// As if they had been given without `back-`.
+    /// Returns the options under their names without `back-`.
     pub fn as_given(&self) -> SecurityArgs {
         let given = self.clone();
         SecurityArgs {
@@ -100,10 +100,10 @@ impl BackSecurityArgs {
     }
 }
 
-/// What a socket is to use.
+/// Security mechanism of a socket.
 #[derive(Default, Clone)]
 pub enum Security {
-    /// Nothing (NULL).
+    /// No security (NULL).
     #[default]
     Null,
     /// CURVE, as a client of the server with this key.
@@ -126,7 +126,7 @@ const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 
 impl Security {
-    /// From the command line, and for what it leaves open from the context.
+    /// Reads the settings of the command line. Missing settings come from the saved context.
     pub fn new(args: &SecurityArgs, saved: Option<&Saved>, config: &Config) -> Result<Security> {
         let saved = saved.filter(|_| !args.curve_server && args.plain_users.is_none());
         let server_key = args.curve_server_key.clone().or_else(|| {
@@ -163,7 +163,7 @@ impl Security {
         Ok(Security::Null)
     }
 
-    /// The name of the mechanism.
+    /// Returns the name of the mechanism.
     pub fn mechanism(&self) -> &'static str {
         match self {
             Security::Null => "NULL",
@@ -193,12 +193,12 @@ impl Security {
         }
     }
 
-    /// What judges the peers of a server, once for each context.
+    /// Starts the authentication of peers, once for each context.
     pub fn judge(&self, context: &tautline::Context) -> tautline::Result<()> {
         self.list().map_or(Ok(()), |list| context.authenticate(list.clone()))
     }
 
-    /// Whether it is the end that peers log in at.
+    /// True for the server side of a mechanism.
     pub fn is_server(&self) -> bool {
         matches!(self, Security::CurveServer { .. } | Security::PlainServer { .. })
     }
@@ -212,8 +212,8 @@ impl Security {
     }
 }
 
-/// What judges the peers of two sockets of a context, each by the name of its domain. A server
-/// without a list lets in all that know its key.
+/// Starts the authentication of peers for two sockets of a context, distinguished by their ZAP
+/// domains. A server without a list accepts every client that knows its key.
 pub fn judge_both(
     context: &tautline::Context,
     domains: [&'static str; 2],
@@ -233,7 +233,7 @@ pub fn judge_both(
     })
 }
 
-/// A file of at most [`FILE_MAX`] bytes, wiped after use.
+/// Reads at most [`FILE_MAX`] bytes of a file. The memory is wiped after use.
 pub fn read(path: &Path) -> Result<Secret<Vec<u8>>> {
     let path = expand(path);
     let mut bytes = Secret::new(Vec::new());
@@ -242,7 +242,7 @@ pub fn read(path: &Path) -> Result<Secret<Vec<u8>>> {
     Ok(bytes)
 }
 
-/// A warning if others can read a file that holds a secret.
+/// Prints a warning if other users can read a secret file.
 pub fn warn_if_open(path: &Path) {
     let path = expand(path);
     let open = fs::metadata(&path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o077 != 0);
@@ -251,7 +251,7 @@ pub fn warn_if_open(path: &Path) {
     }
 }
 
-/// `NAME = "VALUE"` in a file of keys: ours, and the certificates of CZMQ.
+/// Returns the value of a `NAME = "VALUE"` line in a key file of `taut` or CZMQ.
 fn entry<'a>(text: &'a str, names: [&str; 2]) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once('=')?;
@@ -272,7 +272,7 @@ fn own_keys(path: &Path) -> Result<KeyPair> {
     Ok(KeyPair::from(secret))
 }
 
-/// A public key: itself, in a file, or by its name.
+/// Returns a public key, given as text, by file or by name.
 fn public_key(text: &str, config: &Config) -> Result<PublicKey> {
     let text = match text.strip_prefix('@').filter(|name| config.keys.contains_key(*name) || name.len() != 39)
     {
@@ -296,7 +296,7 @@ fn public_key(text: &str, config: &Config) -> Result<PublicKey> {
     key.parse().map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
-/// The lines of a file but for comments, numbered.
+/// Returns the numbered lines of a file without comments.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     let lines = bytes.split(|byte| *byte == b'\n').enumerate();
     lines.filter_map(|(at, line)| {
@@ -322,7 +322,7 @@ fn read_users(path: &Path) -> Result<AllowList> {
     let bytes = read(path)?;
     warn_if_open(path);
     for (number, line) in lines(&bytes) {
-        // The line is not shown: it may be a password.
+        // Do not print the line: it may be a password.
         let (user, password) = line.split_once(':').ok_or_else(|| {
             Failure::failed(format!("{}, line {number}: not user:password", path.display()))
         })?;

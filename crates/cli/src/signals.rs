@@ -1,10 +1,10 @@
-//! SIGINT, SIGTERM and SIGHUP: a command is asked to end by a descriptor, and made to if it does
-//! not.
+//! SIGINT, SIGTERM and SIGHUP: a descriptor asks a command to end. If the command does not end in
+//! time, the process is terminated.
 //!
-//! A thread reads what the handlers write. It passes the first signal on, once, so that nothing
-//! stays readable, and then gives the command [`GRACE`]: one that hangs in a write that is not
-//! read, or in a command of `--through`, is ended then. Commands that have nothing to put in
-//! order do not come here, and are ended by the system.
+//! A thread reads from the signal handlers. It forwards only the first signal, so that the
+//! descriptor does not stay readable. Then it gives the command [`GRACE`] time. This terminates a
+//! command that blocks in a write without a reader, or in a program of `--through`. Commands
+//! without cleanup do not use this module: the system terminates them.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,22 +21,22 @@ use signal_hook::low_level;
 use crate::failure::{Code, Failure};
 use crate::through;
 
-/// How long a command has to end by itself: four times what the last messages are given.
+/// Time that a command has to end: four times the time for its last messages.
 const GRACE: Duration = Duration::from_secs(2);
-/// A second signal within this time is the same one: `timeout` sends it to the process and to its
-/// group, and a terminal that closes tells more than once.
+/// A second signal within this time counts as the same one. `timeout` signals both the process and
+/// its group, and a closing terminal sends several signals.
 const SAME: Duration = Duration::from_millis(200);
 
-/// What the signals of this process have asked for.
+/// Signals received by this process.
 pub struct Signals {
-    /// The number of the first one.
+    /// Carries the number of the first signal.
     told: UnixStream,
     caught: Option<Code>,
 }
 
 impl Signals {
-    /// From now on signals no longer end the process by themselves. SIGHUP stays ignored if it is,
-    /// as `nohup` wants it.
+    /// Takes over the signals: they no longer terminate the process directly. An ignored SIGHUP
+    /// stays ignored, for `nohup`.
     pub fn watch() -> Result<Signals, Failure> {
         Signals::register().map_err(|error| Failure::failed(format!("signals: {error}")))
     }
@@ -50,7 +50,7 @@ impl Signals {
             if signal == SIGHUP && is_ignored(signal) {
                 continue;
             }
-            // In this order: the number is there when the thread is woken.
+            // Register in this order, so that the number is set when the thread wakes up.
             signal_hook::flag::register_usize(signal, last.clone(), signal as usize)?;
             low_level::pipe::register(signal, waker.try_clone()?)?;
         }
@@ -58,12 +58,12 @@ impl Signals {
         Ok(Signals { told, caught: None })
     }
 
-    /// To wait for. No longer readable after [`stop`](Self::stop).
+    /// Returns a descriptor to wait for. It is no longer readable after [`stop`](Self::stop).
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.told.as_fd()
     }
 
-    /// Whether one has come, and which kind of end that is.
+    /// Returns the exit code if a signal has arrived.
     pub fn stop(&mut self) -> Option<Code> {
         let mut signal = [0];
         if self.caught.is_none() && matches!((&self.told).read(&mut signal), Ok(1)) {
@@ -76,25 +76,26 @@ impl Signals {
         self.caught
     }
 
-    /// Whether [`stop`](Self::stop) has said so.
+    /// True if [`stop`](Self::stop) has returned a code.
     pub fn was_told(&self) -> bool {
         self.caught.is_some()
     }
 
-    /// Whether one has come, as the end of a command that was to do more.
+    /// Fails if a signal has arrived, because the command has more to do.
     pub fn check(&mut self) -> Result<(), Failure> {
         self.stop().map_or(Ok(()), |code| Err(Failure::new(code, "")))
     }
 }
 
-/// Passes the first signal on; a second one, or the end of the grace, is the end of the process.
+/// Forwards the first signal. Terminates the process after a second signal or at the end of the
+/// grace time.
 fn attend(mut wake: UnixStream, mut teller: UnixStream, last: &AtomicUsize) {
     if !reads(&mut wake) {
         return;
     }
     let start = Instant::now();
     let signal = last.load(Ordering::SeqCst) as u8;
-    // With nothing left to hear it, the process is ending.
+    // If no receiver is left, the process is ending.
     let _ = teller.write_all(&[signal]);
     while let Some(left) = GRACE.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
         let waits = wake.set_read_timeout(Some(left)).is_ok();
@@ -106,7 +107,7 @@ fn attend(mut wake: UnixStream, mut teller: UnixStream, last: &AtomicUsize) {
     low_level::exit(128 + i32::from(signal));
 }
 
-/// Whether a handler has written; `false` after the time limit.
+/// True if a handler has written. False after the time limit.
 fn reads(wake: &mut UnixStream) -> bool {
     loop {
         match wake.read(&mut [0]) {
@@ -116,8 +117,7 @@ fn reads(wake: &mut UnixStream) -> bool {
     }
 }
 
-/// Whether the process was started with this signal ignored. Where the system does not say, it was
-/// not.
+/// True if the process was started with this signal ignored. False if the system does not tell.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

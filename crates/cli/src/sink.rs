@@ -1,5 +1,5 @@
-//! Where messages that have come go: standard output, in a format, as a line of the user's, or as
-//! a table in place.
+//! Destination of received messages: standard output, as a message format, as a user-defined line,
+//! or as a table that updates in place.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -18,36 +18,36 @@ use crate::outlook;
 use crate::template::{Template, now_text, since_epoch};
 use crate::watch::Watch;
 
-/// As much is written at once.
+/// Buffer size that triggers a write.
 const FULL: usize = 64 * 1024;
 
-/// How messages are shown.
+/// Presentation of messages.
 pub enum Form {
-    /// In a format.
+    /// As a message format.
     Format(Format),
-    /// As a line of the user's.
+    /// As a user-defined line.
     Print(Template),
-    /// One line a topic.
+    /// As a table with one line per topic.
     Watch(Box<Watch>),
-    /// Not at all.
+    /// Not printed.
     Nothing,
 }
 
-/// Standard output.
+/// Standard output, or the file of a recording.
 pub struct Sink {
     form: Form,
     separator: Vec<u8>,
     timestamps: bool,
     buffer: Vec<u8>,
     out: File,
-    /// Readable when no reader is left.
+    /// Readable after the last reader is gone.
     gone: Option<UnixStream>,
-    /// Stands with the first message of a recording.
+    /// Origin to write with the first message of a recording.
     origin: Option<Origin>,
 }
 
 impl Sink {
-    /// Shows messages in this form, their parts divided by `separator`.
+    /// Prints messages in this form, with `separator` between parts.
     pub fn new(form: Form, separator: Vec<u8>, timestamps: bool) -> Result<Sink> {
         let failed = |error: io::Error| Failure::failed(format!("standard output: {error}"));
         let out = File::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed)?);
@@ -55,7 +55,7 @@ impl Sink {
         Ok(Sink { form, separator, timestamps, buffer: Vec::new(), out, gone, origin: None })
     }
 
-    /// Writes messages to a new file, as JSON, the first one with where they come from.
+    /// Writes messages to a new file as JSON. The first message carries its origin.
     pub fn record(path: &Path, origin: Option<Origin>) -> Result<Sink> {
         let out = new_file(path)?;
         let form = Form::Format(Format::Jsonl);
@@ -63,7 +63,7 @@ impl Sink {
         Ok(Sink { form, separator, timestamps: false, buffer, out, gone: None, origin })
     }
 
-    /// Shows a message, or keeps it for [`flush`](Self::flush).
+    /// Prints a message, or buffers it for [`flush`](Self::flush).
     pub fn put(&mut self, message: &Received<'_>) -> Result<()> {
         match &mut self.form {
             Form::Nothing => return Ok(()),
@@ -97,7 +97,7 @@ impl Sink {
         if self.buffer.len() >= FULL { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what was kept. A table is drawn if it is time to.
+    /// Writes the buffered messages, or draws the table if it is due.
     pub fn flush(&mut self) -> Result<()> {
         let outcome = match &mut self.form {
             Form::Watch(watch) => watch.draw_if_due(&mut self.out),
@@ -107,7 +107,7 @@ impl Sink {
         outcome.map_err(|error| broken(&error))
     }
 
-    /// Writes the rest; a table is drawn for the last time.
+    /// Writes the buffered messages, or draws the table for the last time.
     pub fn end(&mut self) -> Result<()> {
         match &mut self.form {
             Form::Watch(watch) => watch.end(&mut self.out).map_err(|error| broken(&error)),
@@ -115,12 +115,12 @@ impl Sink {
         }
     }
 
-    /// Becomes readable when standard output was closed at the other end, or its terminal is gone.
+    /// Becomes readable when the reader of standard output or the terminal is gone.
     pub fn gone(&self) -> Option<BorrowedFd<'_>> {
         self.gone.as_ref().map(AsFd::as_fd)
     }
 
-    /// When [`flush`](Self::flush) has something to do, whatever comes.
+    /// Returns the time until [`flush`](Self::flush) must run, even if no message arrives.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         match &self.form {
             Form::Watch(watch) => watch.due(now),
@@ -129,8 +129,8 @@ impl Sink {
     }
 }
 
-/// A file that is not there yet. Only its owner may read it: messages are written as programs see
-/// them, without the encryption that they had on their way.
+/// Creates a new file that only its owner can read: its messages are stored without the encryption
+/// that protected them on the network.
 pub fn new_file(path: &Path) -> Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
         let failure = Failure::file(path, &error);
@@ -141,9 +141,9 @@ pub fn new_file(path: &Path) -> Result<File> {
     })
 }
 
-/// Why standard output cannot be written.
+/// Converts an error of standard output.
 pub fn broken(error: &io::Error) -> Failure {
-    // A terminal that is gone says EIO, and no longer that it is one.
+    // A lost terminal returns EIO and no longer counts as a terminal.
     let lost_terminal = Errno::from_io_error(error) == Some(Errno::IO) && is_device(&io::stdout());
     if error.kind() == io::ErrorKind::BrokenPipe || lost_terminal {
         return Failure::closed_output();
@@ -151,20 +151,20 @@ pub fn broken(error: &io::Error) -> Failure {
     Failure::failed(format!("standard output: {error}"))
 }
 
-/// Whether it is a terminal, or was one.
+/// True if the file is or was a terminal.
 pub fn is_device(file: &impl AsFd) -> bool {
     let file = file.as_fd().try_clone_to_owned().map(File::from);
     file.and_then(|file| file.metadata()).is_ok_and(|data| data.file_type().is_char_device())
 }
 
-/// Whether notices may have colours.
+/// True if notices may have colours.
 pub fn colours(out: &impl IsTerminal) -> bool {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     out.is_terminal() && !plain
 }
 
-/// The placeholders of `--print`.
+/// True for a placeholder of `--print`.
 pub fn is_printable(name: &str) -> bool {
     let known =
         ["topic", "body", "parts", "n", "size", "time", "unix_ms", "peer", "user", "hex", "round_trip"];

@@ -1,4 +1,4 @@
-//! A socket of any type behind one trait, and what `taut` has to know of each type.
+//! Socket of any type behind one trait, and the properties of each type that `taut` needs.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use tautline::kind::SocketType;
 use tautline::monitor::Monitor;
 use tautline::{Context, Error, Message, PeerId, PollItem};
 
-/// Why a message was not sent or received.
+/// Reason why a message was not sent or received.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Not now.
+    /// Not possible now; try again later.
     Later,
-    /// The library says why.
+    /// Error of the library.
     Socket(Error),
-    /// The message does not go with the type of the socket.
+    /// The message does not fit the socket type.
     Unfit(String),
 }
 
@@ -23,8 +23,8 @@ impl From<Error> for Trouble {
     }
 }
 
-/// A socket whose type is known when `taut` runs. Parts that tell the peer (of SERVER and PEER its
-/// number, of RADIO and DISH the group) stand before the body, as the routing id does for ROUTER.
+/// Socket whose type is chosen at run time. The parts before the body address the peer, as the
+/// routing id does for ROUTER: the peer number for SERVER and PEER, the group for RADIO and DISH.
 pub trait AnySocket {
     /// As [`tautline::Socket::bind`].
     fn bind(&mut self, endpoint: &str) -> tautline::Result<String>;
@@ -32,27 +32,28 @@ pub trait AnySocket {
     fn connect(&mut self, endpoint: &str) -> tautline::Result<()>;
     /// As [`tautline::Socket::set_raw_option`].
     fn set(&mut self, number: i32, value: &[u8]) -> tautline::Result<()>;
-    /// Sends a whole message, if that is possible now.
+    /// Sends a whole message, if possible without waiting.
     fn try_send(&mut self, parts: &[Vec<u8>]) -> Result<(), Trouble>;
-    /// Receives a whole message, if there is one.
+    /// Receives a whole message, if one is available.
     fn try_recv(&mut self) -> Result<Vec<Message>, Trouble>;
-    /// To wait for it: readable, writable or both. The type must be able to do what is asked for.
+    /// Returns a poll item for reading, writing or both. The socket type must support the requested
+    /// direction.
     fn item(&mut self, read: bool, write: bool) -> Option<PollItem<'_>>;
     /// Subscribes (SUB, XSUB) or joins (DISH).
     fn subscribe(&mut self, topic: &[u8]) -> tautline::Result<()>;
-    /// Messages that wait to be sent.
+    /// Returns the number of messages in the send queue.
     fn queued(&mut self) -> tautline::Result<u64>;
     /// As [`tautline::Socket::monitor`].
     fn monitor(&mut self) -> tautline::Result<Monitor>;
 }
 
-/// A socket, and what it knows of its peers, for the types that address them by number.
+/// Socket with its known peers, for the types that address peers by number.
 struct Held<S> {
     socket: S,
-    /// Those that have sent something, or were connected to.
+    /// Peers that have sent a message or that we connected to.
     peers: HashMap<u32, PeerId>,
-    /// Of PEER the first one that was connected to, of STREAM the first connection: it gets the
-    /// messages without an address.
+    /// Default peer of messages without an address: for PEER the first peer that we connected to,
+    /// for STREAM the first connection.
     first: Option<Vec<u8>>,
 }
 
@@ -102,7 +103,7 @@ mod send {
     pub fn stream(held: &mut Held<tautline::Stream>, parts: &[Vec<u8>]) -> Result<(), Trouble> {
         match (parts, &held.first) {
             ([body], Some(first)) => Ok(held.socket.try_send_multipart([first, body])?),
-            // The connection is told by a message.
+            // A message will report the new connection.
             ([_], None) => Err(Trouble::Later),
             _ => many(held, parts),
         }
@@ -219,7 +220,7 @@ mod subscribe {
 
 macro_rules! sockets {
     ($($kind:ident: $send:ident $recv:ident $item:ident $subscribe:ident $connect:ident;)*) => {
-        /// A new socket.
+        /// Opens a new socket.
         pub fn open(context: &Context, kind: SocketType) -> tautline::Result<Box<dyn AnySocket>> {
             Ok(match kind {
                 $(SocketType::$kind => {
@@ -284,18 +285,18 @@ sockets! {
     Dgram: many many both nothing any;
 }
 
-/// Whether sockets of this type send.
+/// True if sockets of this type can send.
 pub fn sends(kind: SocketType) -> bool {
     !matches!(kind, SocketType::Sub | SocketType::Pull | SocketType::Dish | SocketType::Gather)
 }
 
-/// Whether sockets of this type receive.
+/// True if sockets of this type can receive.
 pub fn receives(kind: SocketType) -> bool {
     !matches!(kind, SocketType::Pub | SocketType::Push | SocketType::Radio | SocketType::Scatter)
 }
 
-/// Whether an endpoint without `--bind` or `--connect` is bound: the ends that stay where they are,
-/// and over UDP the ends that receive.
+/// True if an endpoint without `--bind` or `--connect` is bound. This applies to the stable side of
+/// a pattern, and over UDP to receivers.
 pub fn binds(kind: SocketType, endpoint: &str) -> bool {
     use SocketType::*;
     if endpoint.starts_with("udp://") {
@@ -304,19 +305,19 @@ pub fn binds(kind: SocketType, endpoint: &str) -> bool {
     matches!(kind, Pub | XPub | Pull | Rep | Router | Server | Radio | Gather | Dgram)
 }
 
-/// Whether sockets of this type subscribe, or join groups.
+/// True if sockets of this type can subscribe or join groups.
 pub fn subscribes(kind: SocketType) -> bool {
     matches!(kind, SocketType::Sub | SocketType::XSub | SocketType::Dish)
 }
 
-/// Whether what is received can be answered: REQ has asked itself, and what publishers and
-/// subscribers get from each other are no questions.
+/// True if received messages can be answered. False for REQ, which receives replies, and for
+/// publishers and subscribers, which do not receive requests.
 pub fn answers(kind: SocketType) -> bool {
     use SocketType::*;
     sends(kind) && receives(kind) && !matches!(kind, Req | XPub | XSub)
 }
 
-/// Whether the first part of each message tells the peer.
+/// True if the first part of each message addresses the peer.
 pub fn addresses(kind: SocketType) -> bool {
     use SocketType::*;
     matches!(kind, Router | Server | Peer | Stream | Dgram)

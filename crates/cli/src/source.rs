@@ -1,4 +1,4 @@
-//! Where the messages to be sent come from: the command line, files, standard input.
+//! Sources of messages to send: the command line, files, standard input.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,33 +14,33 @@ use crate::format::{Decoder, Format};
 use crate::sink::is_device;
 use crate::template::{Template, put_sendable};
 
-/// The parts of a message.
+/// Parts of a message.
 pub type Parts = Vec<Vec<u8>>;
 
-/// All messages, one after the other.
+/// Sequence of messages.
 pub enum Source {
-    /// From the command line; again and again if `endless`.
+    /// Messages from the command line, repeated if `endless`.
     Given { messages: Vec<Vec<Template>>, next: usize, endless: bool },
-    /// From files.
+    /// Messages from files.
     Files(Files),
-    /// From a file, at the times that it tells.
+    /// Messages from a recording, at the recorded times.
     Recorded(Recorded),
 }
 
-/// What there is.
+/// Result of a request for the next message.
 pub enum Next {
-    /// A message.
+    /// Next message.
     Message(Parts),
-    /// More has to be read first; [`Source::descriptor`] tells when.
+    /// More input is needed. [`Source::descriptor`] becomes readable then.
     Wait,
-    /// The next one is for then.
+    /// The next message is due at this time.
     Until(Instant),
-    /// No more will come.
+    /// End of the messages.
     End,
 }
 
 impl Source {
-    /// The next message, which will be the `n`th.
+    /// Returns the next message, which will have the number `n`.
     pub fn next(&mut self, n: u64) -> Result<Next> {
         match self {
             Source::Given { messages, next, endless } => {
@@ -61,7 +61,7 @@ impl Source {
         }
     }
 
-    /// Becomes readable when there is more.
+    /// Returns a descriptor that becomes readable when there is more input.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Source::Files(files) | Source::Recorded(Recorded { files, .. }) => {
@@ -71,7 +71,7 @@ impl Source {
         }
     }
 
-    /// Reads once; to be called when the descriptor is readable.
+    /// Reads once. Call it when the descriptor is readable.
     pub fn read(&mut self) -> Result<()> {
         match self {
             Source::Files(files) | Source::Recorded(Recorded { files, .. }) => files.read(),
@@ -79,23 +79,23 @@ impl Source {
         }
     }
 
-    /// Whether it is a list that comes to an end by itself.
+    /// True for a list with an end.
     pub fn is_finite(&self) -> bool {
         matches!(self, Source::Given { endless: false, .. })
     }
 }
 
-/// Files, one after the other.
+/// Sequence of files.
 pub struct Files {
     waiting: VecDeque<PathBuf>,
     current: Option<(File, Decoder)>,
-    /// Stands before each message.
+    /// Part to put before each message.
     prefix: Option<Vec<u8>>,
     decoder: Box<dyn Fn(&str) -> Decoder>,
 }
 
 impl Files {
-    /// Of these files; `-` is standard input.
+    /// Creates a source from these files. `-` is standard input.
     pub fn new(
         paths: Vec<PathBuf>,
         prefix: Option<Vec<u8>>,
@@ -135,7 +135,7 @@ impl Files {
             Ok(0) => decoder.end(),
             Ok(len) => decoder.push(&bytes[..len]),
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {}
-            // A terminal that is gone.
+            // The terminal is gone.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::IO) && is_device(file) => decoder.end(),
             Err(error) => return Err(Failure::failed(format!("{}: {error}", decoder.name()))),
         }
@@ -143,18 +143,18 @@ impl Files {
     }
 }
 
-/// What was recorded, played again.
+/// Replay of a recording.
 pub struct Recorded {
     files: Files,
-    /// How many times as fast.
+    /// Speed factor.
     speed: f64,
-    /// When the first message was given, and when it was received then.
+    /// Time when the first message was returned, and its recorded receive time.
     start: Option<(Instant, SystemTime)>,
     held: Option<(Instant, Parts)>,
 }
 
 impl Recorded {
-    /// Of this file of JSON lines; with a speed of infinity all at once.
+    /// Creates a replay of a JSON lines file. An infinite speed removes all pauses.
     pub fn new(path: PathBuf, speed: f64) -> Recorded {
         let decoder = |name: &str| Decoder::new(Format::Jsonl, None, false, name);
         Recorded { files: Files::new(vec![path], None, decoder), speed, start: None, held: None }
@@ -175,7 +175,7 @@ impl Recorded {
         Ok(Next::Until(due))
     }
 
-    /// When the message is to be sent that was read last. One without a time follows at once.
+    /// Returns the send time of the last read message. A message without a time is due at once.
     fn due(&mut self) -> Instant {
         let now = Instant::now();
         let decoder = self.files.current.as_ref().map(|(_, decoder)| decoder);

@@ -1,9 +1,9 @@
-//! Texts with placeholders: of messages to send (`{n}`, `{time}`, ...) and of lines to print
-//! (`{topic}`, `{body}`, ...). What is no placeholder stays as it is; `{{` is a brace.
+//! Texts with placeholders, for messages to send (`{n}`, `{time}`, ...) and for lines to print
+//! (`{topic}`, `{body}`, ...). Unknown placeholders stay unchanged; `{{` is a brace.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A text that was looked through once.
+/// Parsed text with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -14,12 +14,12 @@ enum Piece {
 }
 
 impl Template {
-    /// Takes the text as it is.
+    /// Creates a template without placeholders.
     pub fn literal(bytes: &[u8]) -> Self {
         Template(vec![Piece::Literal(bytes.to_vec())])
     }
 
-    /// Looks for the placeholders that `known` knows.
+    /// Parses a text with the placeholders that `known` accepts.
     pub fn parse(text: &str, known: impl Fn(&str) -> bool) -> Self {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
@@ -61,7 +61,7 @@ impl Template {
         Template(pieces)
     }
 
-    /// The text, each placeholder filled in by `field(name, argument, into)`.
+    /// Returns the text with each placeholder filled by `field(name, argument, into)`.
     pub fn fill(&self, mut field: impl FnMut(&str, &str, &mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &self.0 {
@@ -74,12 +74,12 @@ impl Template {
     }
 }
 
-/// The placeholders of messages to send.
+/// True for a placeholder of messages to send.
 pub fn is_sendable(name: &str) -> bool {
     matches!(name, "n" | "time" | "unix_ms" | "unix_ns" | "random" | "size" | "pid" | "env")
 }
 
-/// What stands for a placeholder of the `n`th message to send.
+/// Appends the value of a placeholder for the `n`th message to send.
 pub fn put_sendable(name: &str, argument: &str, n: u64, out: &mut Vec<u8>) {
     match name {
         "n" => {
@@ -100,17 +100,17 @@ pub fn put_sendable(name: &str, argument: &str, n: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Now, as RFC 3339 in UTC with microseconds.
+/// Returns the current time as RFC 3339 in UTC with microseconds.
 pub fn now_text() -> String {
     humantime::format_rfc3339_micros(SystemTime::now()).to_string()
 }
 
-/// Time since 1970.
+/// Returns the time since 1970.
 pub fn since_epoch() -> std::time::Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A number that is hard to meet twice; no secret.
+/// Returns a number that is unlikely to repeat. It is not suited for secrets.
 fn random(n: u64) -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let mut hasher = RandomState::new().build_hasher();

@@ -1,4 +1,4 @@
-//! A command of the user's that makes one message of another.
+//! Transforms a message with a command of the user.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -12,17 +12,17 @@ use tautline::Message;
 use crate::failure::{Failure, Result};
 use crate::source::Parts;
 
-/// What the command makes of a message: the last part is its standard input, and what it prints
-/// takes that part's place, without the end of its last line. The parts before are in
-/// `TAUT_PART_1`, `TAUT_PART_2`, ... for the command to read, and stay as they are. A part that is
-/// no text, or that has no room there ([`LONGEST`], [`ROOM`]), has no variable.
+/// Runs the command on a message. The last part is its standard input. The output replaces that
+/// part, without the final line break. The command can read the other parts in `TAUT_PART_1`,
+/// `TAUT_PART_2`, ...; they stay unchanged. A part has no variable if it is not text or if it
+/// exceeds a limit ([`LONGEST`], [`ROOM`]).
 ///
-/// The second value says whether the command succeeded.
+/// The second value is true if the command succeeded.
 pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     let (body, before) = parts.split_last().ok_or_else(|| Failure::failed("a message without parts"))?;
     let failed = |error: std::io::Error| Failure::failed(format!("--through {command}: {error}"));
     let mut child = Command::new("sh");
-    // A group of its own, so that all of it can be ended.
+    // Use a process group, so that the whole group can be terminated.
     child.arg("-c").arg(command).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     for (at, text) in variables(before) {
         child.env(format!("TAUT_PART_{at}"), text);
@@ -31,9 +31,9 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Pid::from_child(&child));
     let stdin = child.stdin.take();
     let output = thread::scope(|scope| {
-        // Apart, as a command may print before it has read all.
+        // Write on a separate thread, because the command may print before it has read everything.
         scope.spawn(|| {
-            // A command need not read what it is given.
+            // The command may ignore its input.
             stdin.map(|mut stdin| stdin.write_all(body))
         });
         child.wait_with_output()
@@ -49,12 +49,12 @@ pub fn run(command: &str, parts: &[Message]) -> Result<(Parts, bool)> {
     Ok((made, output.status.success()))
 }
 
-/// The longest part that becomes a variable. Linux starts no command with a variable of 128 KiB.
+/// Maximum size of a part in a variable. Linux does not start a command with a variable of 128 KiB.
 const LONGEST: usize = 64 * 1024;
-/// Bytes that the variables of a message may have together: no message keeps the command from
-/// being started.
+/// Maximum total size of the variables of a message in bytes, so that every message can start the
+/// command.
 const ROOM: usize = 256 * 1024;
-/// What a variable takes beside its value: its name and a pointer, about.
+/// Approximate size of a variable besides its value: its name and a pointer.
 const VARIABLE: usize = 40;
 
 /// Returns the parts that become variables, with their numbers.
@@ -67,13 +67,13 @@ fn variables(parts: &[Message]) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The command at work, if there is one: a process group.
+/// Process group of the running command, if any.
 static RUNNING: Mutex<Option<Pid>> = Mutex::new(None);
 
-/// Ends the command at work, as it is no longer waited for.
+/// Terminates the running command, because its result is no longer needed.
 pub fn abandon() {
     if let Some(group) = *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) {
-        // One that has ended need not be.
+        // An error means that the command has already ended.
         let _ = kill_process_group(group, Signal::TERM);
     }
 }

@@ -1,5 +1,4 @@
-//! Certificates for endpoints of `tls+tcp` and `wss`: where they come from, and the options of a
-//! socket that they become.
+//! Certificates for `tls+tcp` and `wss` endpoints: their sources, and the socket options for them.
 
 use std::path::{Path, PathBuf};
 
@@ -38,12 +37,12 @@ const WSS_TRUST_PEM: i32 = 105;
 const WSS_HOSTNAME: i32 = 106;
 const WSS_TRUST_SYSTEM: i32 = 107;
 
-/// Whether an endpoint has certificates.
+/// True if an endpoint uses certificates.
 pub fn is_for(address: &str) -> bool {
     address.starts_with("wss://") || address.starts_with("tls+tcp://")
 }
 
-/// The options of a socket with these endpoints.
+/// Returns the options of a socket with these endpoints.
 pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u8>)>> {
     let mut options = Vec::new();
     let mut sealed = endpoints.iter().filter(|endpoint| is_for(&endpoint.address));
@@ -70,7 +69,7 @@ pub fn options(args: &TlsArgs, endpoints: &[Endpoint]) -> Result<Vec<(i32, Vec<u
     Ok(options)
 }
 
-/// What carries ZMTP to a server at this host.
+/// Returns the TLS layer for a connection to a server at this host.
 pub fn carrier(args: &TlsArgs, address: &str, host: &str) -> Result<Box<dyn Carrier>> {
     let name = args.tls_name.as_deref().unwrap_or(host);
     let read = |path: &Option<PathBuf>| path.as_deref().map(pem).transpose();

@@ -1,4 +1,4 @@
-//! `sub --watch`: one line a topic, drawn in place.
+//! `sub --watch`: shows one line per topic and updates it in place.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,30 +10,30 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::format::escaped;
 
-/// The table is drawn no more often.
+/// Minimum pause between two updates of the table.
 const PAUSE: Duration = Duration::from_millis(100);
-/// While nothing comes, ages and rates are drawn as often.
+/// Pause between updates of ages and rates while no message arrives.
 const QUIET: Duration = Duration::from_secs(1);
-/// As many topics are kept; what comes for others is only counted.
+/// Maximum number of topics. Messages of further topics are only counted.
 const TOPICS: usize = 10_000;
-/// The rate is that of about this time.
+/// Approximate length of the time window for rates.
 const WINDOW: Duration = Duration::from_secs(2);
-/// Sequences of a terminal (ECMA-48, and those of xterm that all have taken over).
+/// Terminal control sequences (ECMA-48, and widely supported ones of xterm).
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 const HOME: &[u8] = b"\x1b[H";
 const CLEAR_LINE: &[u8] = b"\x1b[K";
 const CLEAR_BELOW: &[u8] = b"\x1b[J";
-/// Lines that are no topics: the head and the sum.
+/// Number of lines besides topics: the header and the total.
 const FRAME: usize = 2;
 
-/// What has come, by topic.
+/// Received messages by topic.
 pub struct Watch {
     rows: BTreeMap<Vec<u8>, Row>,
     messages: u64,
     beyond: u64,
     drawn: Option<Instant>,
-    /// Messages in the table that was drawn last.
+    /// Number of messages in the last drawn table.
     shown: u64,
     entered: bool,
     colours: bool,
@@ -43,14 +43,14 @@ struct Row {
     body: Vec<u8>,
     count: u64,
     last: Instant,
-    /// Messages since `since`, and how many a second they were before.
+    /// Messages since `since`, and the rate per second before.
     recent: u64,
     since: Instant,
     rate: f64,
 }
 
 impl Watch {
-    /// Nothing yet.
+    /// Creates an empty table.
     pub fn new(colours: bool) -> Self {
         Watch {
             rows: BTreeMap::new(),
@@ -63,7 +63,7 @@ impl Watch {
         }
     }
 
-    /// A message: its first part is the topic; if it has one part, the first word of it.
+    /// Adds a message. Its topic is the first part, or the first word of a message with one part.
     pub fn put(&mut self, parts: &[Message]) {
         self.messages += 1;
         let (topic, body): (&[u8], &[u8]) = match parts {
@@ -86,7 +86,7 @@ impl Watch {
         row.last = now;
     }
 
-    /// How long nothing has to be drawn; `None` while there is nothing but an empty table.
+    /// Returns the time until the next update is due. Returns `None` if the drawn table is empty.
     pub fn due(&self, now: Instant) -> Option<Duration> {
         let Some(drawn) = self.drawn else { return Some(Duration::ZERO) };
         let pause = match (self.messages > self.shown, self.rows.is_empty()) {
@@ -97,14 +97,14 @@ impl Watch {
         Some((drawn + pause).saturating_duration_since(now))
     }
 
-    /// Draws the table if it was not drawn just now.
+    /// Draws the table if it is due.
     pub fn draw_if_due(&mut self, out: &mut (impl Write + AsFd)) -> io::Result<()> {
         let now = Instant::now();
         if !self.due(now).is_some_and(|time| time.is_zero()) {
             return Ok(());
         }
         let (width, height) = size(out);
-        // In one piece, so that no half of a table is seen.
+        // Write the table in one piece, so that a partial table is never visible.
         let mut screen = Vec::new();
         if !self.entered {
             self.entered = true;
@@ -121,7 +121,7 @@ impl Watch {
         out.write_all(&screen)
     }
 
-    /// Gives the terminal back, and leaves the last table on it.
+    /// Restores the terminal and leaves the last table on it.
     pub fn end(&mut self, out: &mut (impl Write + AsFd)) -> io::Result<()> {
         let mut screen = Vec::new();
         if self.entered {
@@ -135,7 +135,7 @@ impl Watch {
         out.write_all(&screen)
     }
 
-    /// The lines of the table, as many as there is room for.
+    /// Returns the lines of the table that fit on the screen.
     fn lines(&mut self, now: Instant, width: usize, height: usize) -> Vec<String> {
         let room = height.saturating_sub(FRAME + 1).max(1);
         let shown = self.rows.len().min(room);
@@ -175,7 +175,7 @@ impl Row {
             self.rate = self.recent as f64 / time.as_secs_f64();
             (self.recent, self.since) = (0, now);
         } else if self.rate == 0.0 && self.recent > 1 {
-            // Until the first window is over: what there is.
+            // Before the first window is over, use the messages so far.
             self.rate = self.recent as f64 / time.as_secs_f64().max(0.5);
         }
     }
@@ -184,7 +184,7 @@ impl Row {
 fn size(out: &impl AsFd) -> (usize, usize) {
     let (width, height) =
         terminal_size_of(out).map_or((0, 0), |(Width(width), Height(height))| (width, height));
-    // A terminal that does not know is taken for the usual one.
+    // If the terminal does not know its size, assume 80 x 24.
     (if width == 0 { 80 } else { width.into() }, if height == 0 { 24 } else { height.into() })
 }
 
@@ -201,7 +201,7 @@ fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
-/// At most this many letters.
+/// Shortens a text to this number of letters.
 fn cut(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -1,5 +1,5 @@
-//! What listens on this machine, by `/proc`: streams of the internet and of the Unix domain, and
-//! the processes behind them, as far as this user may see them.
+//! Lists the listening TCP and Unix domain stream sockets of this machine from `/proc`, with their
+//! processes as far as this user may see them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt;
@@ -9,20 +9,21 @@ use procfs::net::{TcpState, UnixState};
 use super::{At, Listener};
 use crate::failure::{Failure, Result};
 
-/// SOCK_STREAM.
+/// Value of SOCK_STREAM.
 const STREAM: i32 = 1;
 
-/// All of them, each once.
+/// Returns every listening socket once.
 pub fn all() -> Result<Vec<Listener>> {
     let mut sockets: BTreeMap<At, u64> = BTreeMap::new();
     let tcp = procfs::net::tcp().map_err(|error| unreadable(&error))?;
-    // Without IPv6 there is no such table.
+    // Without IPv6, this table does not exist.
     let tcp6 = procfs::net::tcp6().unwrap_or_default();
     for entry in tcp.into_iter().chain(tcp6).filter(|entry| entry.state == TcpState::Listen) {
         sockets.insert(At::Tcp(entry.local_address), entry.inode);
     }
     for entry in procfs::net::unix().map_err(|error| unreadable(&error))? {
-        // One that does not listen refuses us.
+        // The state is the same for a socket that does not listen. Such a socket refuses our
+        // connection.
         let listens = i32::from(entry.socket_type) == STREAM && entry.state == UnixState::UNCONNECTED;
         if let (true, Some(path)) = (listens, entry.path) {
             let mode = std::fs::metadata(&path).map_or(0o777, |found| found.permissions().mode());
@@ -37,7 +38,7 @@ pub fn all() -> Result<Vec<Listener>> {
     Ok(sockets.into_iter().map(listener).collect())
 }
 
-/// The process of each socket, by its inode.
+/// Returns the process of each socket by inode.
 fn owners() -> HashMap<u64, (u32, String)> {
     let mut owners = HashMap::new();
     let Ok(processes) = procfs::process::all_processes() else { return owners };

@@ -1,5 +1,5 @@
-//! What a source tree would open: endpoints in quotes that are bound to every interface, and
-//! messages that are taken for objects.
+//! Finds risky lines in a source tree: quoted endpoints that bind to every interface, and received
+//! messages that are deserialized into objects.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use regex::Regex;
 use super::{Finding, Level};
 use crate::failure::{Failure, Result};
 
-/// Names of files that are looked into end so.
+/// File name extensions of source code.
 const SOURCES: [&str; 19] = [
     "c", "cc", "cpp", "cxx", "h", "hh", "hpp", "py", "pyx", "ipynb", "go", "js", "mjs", "cjs", "ts", "tsx",
     "rs", "cs", "java",
 ];
-/// The longest file that is looked into, in bytes.
+/// Size limit of a scanned file, in bytes.
 const LONGEST: u64 = 4 << 20;
 
 static OPEN: LazyLock<Regex> =
@@ -33,7 +33,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a regular expression")
 }
 
-/// Looks through a folder or a file. What `.gitignore` names is left out.
+/// Scans a folder or a file. Skips the files that `.gitignore` lists.
 pub fn look(path: &Path) -> Result<(Vec<Finding>, String)> {
     if let Err(error) = fs::metadata(path) {
         return Err(Failure::failed(format!("{}: {error}", path.display())));

@@ -1,4 +1,4 @@
-//! The end of a socket: what is queued is still sent, as long as nothing says stop.
+//! Shuts down a socket: queued messages are still sent until a timeout or a signal stops this.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -13,12 +13,13 @@ use crate::observe::Observed;
 use crate::signals::Signals;
 use crate::socket::AnySocket;
 
-/// After this time it is told that the end waits for something.
+/// Time after which a notice explains the delay.
 const NOTICE: Duration = Duration::from_secs(2);
-/// The longest pause between two looks at the queues: nothing tells that they are empty.
+/// Maximum pause between two checks of the queues: there is no event for an empty queue.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until the socket has nothing queued. It is still open, so that its events are seen.
+/// Waits until the queue of the socket is empty. The socket stays open, so that its events are
+/// still observed.
 pub fn drain(
     socket: &mut dyn AnySocket,
     timeout: Option<Duration>,
@@ -55,7 +56,8 @@ pub fn drain(
     }
 }
 
-/// Ends the context, whose sockets are dropped, when the last of what they have queued has left.
+/// Terminates the context after its sockets were dropped. Waits until their queued messages are
+/// sent.
 pub fn end(
     context: Context,
     timeout: Option<Duration>,
@@ -66,12 +68,12 @@ pub fn end(
     let (done, sign) = UnixStream::pair().map_err(failed)?;
     let ending = thread::Builder::new().name("ending".to_owned()).spawn(move || {
         while context.terminate() == Err(Error::Interrupted) {}
-        // The other end of the pair is told.
+        // Signals the other end of the pair.
         drop(sign);
     });
     ending.map_err(failed)?;
     let start = Instant::now();
-    // The signal that was the end of the job is no reason to leave anything behind.
+    // The signal that ended the job must not discard queued messages.
     let asked = signals.stop().is_some();
     loop {
         if !asked {

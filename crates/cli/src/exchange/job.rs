@@ -1,4 +1,4 @@
-//! What is to be done, put together from the options of a command.
+//! Job of a command, assembled from its options.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -20,53 +20,53 @@ use crate::source::{Files, Source};
 use crate::template::{self, Template};
 use crate::tls;
 
-/// How messages that come are answered or changed.
+/// Answers to received messages, or changes to them.
 pub enum Answer {
-    /// By themselves.
+    /// Echoes the message.
     Echo,
-    /// By what this command prints.
+    /// Uses the output of this command.
     Through(String),
 }
 
-/// All that a command is to do.
+/// Complete task of a command.
 pub struct Job {
-    /// The type of the socket.
+    /// Type of the socket.
     pub kind: SocketType,
-    /// At least one.
+    /// Endpoints, at least one.
     pub endpoints: Vec<Endpoint>,
     /// Keys and passwords.
     pub security: Security,
     /// Further options, by their numbers in `zmq.h`.
     pub options: Vec<(i32, Vec<u8>)>,
-    /// To be subscribed to, or joined.
+    /// Topics to subscribe to, or groups to join.
     pub topics: Vec<Vec<u8>>,
-    /// What is kept, or asked for again.
+    /// Ring of a publisher, or the ring that a subscriber reads.
     pub replay: Option<Replay>,
-    /// What is shown of that: messages whose first part one of these stands for. All if empty.
+    /// Topic patterns to print. A message matches by its first part. Empty: print all.
     pub patterns: Vec<Pattern>,
-    /// What is sent, if anything.
+    /// Source of the messages to send, if any.
     pub source: Option<Source>,
-    /// Where what comes goes.
+    /// Destination of the received messages.
     pub sink: Sink,
-    /// What comes is answered.
+    /// Answers to received messages, if any.
     pub answer: Option<Answer>,
-    /// Before the first message.
+    /// Delay before the first message.
     pub delay: Duration,
-    /// Between messages.
+    /// Pause between messages.
     pub interval: Option<Duration>,
-    /// Limits, as in [`Link`].
+    /// Message limit, as in [`Link`].
     pub count: Option<u64>,
-    /// See there.
+    /// Timeout, as in [`Link`].
     pub timeout: Option<Duration>,
-    /// See there.
+    /// Duration, as in [`Link`].
     pub lasting: Option<Duration>,
-    /// Subscriptions to wait for.
+    /// Number of subscriptions to wait for.
     pub wait: u64,
-    /// What comes is not looked at.
+    /// True if received messages are ignored.
     pub one_way: bool,
-    /// See there.
+    /// As in [`Link`].
     pub quiet: bool,
-    /// See there.
+    /// As in [`Link`].
     pub verbose: bool,
 }
 
@@ -78,8 +78,8 @@ const RCVHWM: i32 = 24;
 const ROUTER_MANDATORY: i32 = 33;
 const XPUB_VERBOSE: i32 = 40;
 
-/// Takes the endpoints from the arguments: those with a transport in front, and the first one
-/// whatever it looks like if no option names any. The rest are messages.
+/// Splits the arguments into endpoints and messages. Leading arguments with a transport are
+/// endpoints. If no option gives an endpoint, the first argument is always one.
 pub fn split_words(words: &[String], link: &Link) -> (Vec<String>, Vec<String>) {
     let named = !link.bind.is_empty() || !link.connect.is_empty();
     let first = usize::from(!named && !words.is_empty());
@@ -89,7 +89,7 @@ pub fn split_words(words: &[String], link: &Link) -> (Vec<String>, Vec<String>) 
 }
 
 impl Job {
-    /// A job that neither sends nor shows anything yet.
+    /// Creates a job that neither sends nor prints.
     pub fn new(kind: SocketType, endpoints: &[String], link: &Link, config: &Config) -> Result<Job> {
         let mut all = Vec::new();
         let mut saved: Option<&Saved> = None;
@@ -155,7 +155,7 @@ impl Job {
         })
     }
 
-    /// What it subscribes to; all that there is if nothing is named and `all`.
+    /// Sets the topics. Subscribes to everything if `topics` is empty and `all` is set.
     pub fn subscribe(&mut self, topics: &[String], all: bool) -> Result<()> {
         if !topics.is_empty() {
             if !socket::subscribes(self.kind) {
@@ -170,7 +170,7 @@ impl Job {
         Ok(())
     }
 
-    /// What it sends. Standard input is read if nothing is named and `stdin`.
+    /// Sets the source. Reads standard input if there are no messages and `stdin` is set.
     pub fn send(&mut self, args: &Sending, messages: Vec<String>, link: &Link, stdin: bool) -> Result<()> {
         let given = [messages.as_slice(), &args.literal, &args.message].concat();
         let separator = separator(link, self.kind)?;
@@ -228,7 +228,7 @@ impl Job {
         Ok(())
     }
 
-    /// Where what comes goes.
+    /// Sets the destination of received messages.
     pub fn receive(&mut self, args: &Receiving, link: &Link) -> Result<()> {
         let form = match &args.print {
             Some(text) => {
@@ -247,8 +247,8 @@ impl Job {
     }
 }
 
-/// What divides parts, with its escapes. Where a message needs an address it is a tab, as it is
-/// shown.
+/// Returns the separator of parts with its escapes decoded. The default is a tab, in input and
+/// output, if a message needs an address.
 fn separator(link: &Link, kind: SocketType) -> Result<Option<Vec<u8>>> {
     match &link.separator {
         Some(text) => {

@@ -1,4 +1,4 @@
-//! A job from its socket to the end.
+//! Runs a job from opening its socket to closing it.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,11 @@ use crate::signals::Signals;
 use crate::socket::{self, AnySocket};
 
 const LINGER: i32 = 17;
-/// In milliseconds: what is queued for connected peers has left by then.
+/// Linger after an early end, in milliseconds. This is enough to flush the queues of connected
+/// peers.
 const LINGER_EARLY: i32 = 500;
 
-/// Does the job.
+/// Runs the job.
 pub fn run(mut job: Job) -> Result<()> {
     let mut signals = Signals::watch()?;
     let context = Context::new();
@@ -52,14 +53,14 @@ pub fn run(mut job: Job) -> Result<()> {
         }
     }
     let outcome = exchange(&mut job, &mut *socket, &observed, &mut signals);
-    // One that comes from here on interrupts what is still to be delivered.
+    // A signal that arrives from here on interrupts the delivery of queued messages.
     let was_ended = signals.was_told();
     let mut outcome = job.sink.end().and(outcome);
     if outcome.is_ok() && socket::sends(job.kind) && !was_ended {
         outcome = ending::drain(&mut *socket, job.timeout, &mut signals, &observed, job.quiet);
     }
-    // A socket that only receives has nothing to deliver, and after a timeout it was waited long
-    // enough. A signal or a broken input wants an end soon.
+    // A receiver has no messages to deliver. After a timeout, the job has waited long enough. After
+    // a signal or an input error, it should end soon.
     let linger = match &outcome {
         _ if !socket::sends(job.kind) => 0,
         Err(failure) if failure.code == Code::Timeout => 0,

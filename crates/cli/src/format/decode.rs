@@ -1,4 +1,4 @@
-//! Messages to be sent, from the bytes of a file or a pipe, whatever pieces they come in.
+//! Parses messages from the bytes of a file or a pipe. The bytes may arrive in pieces of any size.
 
 use std::time::SystemTime;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 use super::Format;
 use crate::failure::{Failure, Result};
 
-/// Takes bytes, gives messages.
+/// Incremental parser of messages.
 #[derive(Debug)]
 pub struct Decoder {
     format: Format,
-    /// What divides the parts of a line.
+    /// Separator of the parts of a line.
     separator: Option<Vec<u8>>,
-    /// Whether `\n`, `\t`, `\\` and `\xNN` in lines of text stand for bytes.
+    /// True if `\n`, `\t`, `\\` and `\xNN` in lines of text stand for bytes.
     escapes: bool,
-    /// For errors.
+    /// Name of the input, for errors.
     name: String,
     buffer: Vec<u8>,
-    /// Where the next message begins.
+    /// Start of the next message.
     at: usize,
     ended: bool,
     number: u64,
-    /// When the last message was received, if it says so.
+    /// Receive time of the last message, if the input gives it.
     time: Option<SystemTime>,
 }
 
 impl Decoder {
-    /// Of an input with this name.
+    /// Creates a parser for the input with this name.
     pub fn new(format: Format, separator: Option<Vec<u8>>, escapes: bool, name: &str) -> Self {
         Decoder {
             format,
@@ -42,34 +42,34 @@ impl Decoder {
         }
     }
 
-    /// The name of the input.
+    /// Returns the name of the input.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// When the message was received that was given last, if it is JSON that says so.
+    /// Returns the receive time of the last returned message, if its JSON contains one.
     pub fn time(&self) -> Option<SystemTime> {
         self.time
     }
 
-    /// The next bytes of the input.
+    /// Appends the next bytes of the input.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.at);
         self.at = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The input has ended.
+    /// Marks the end of the input.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether all has been given.
+    /// True if the input has ended and all its messages were returned.
     pub fn is_done(&self) -> bool {
         self.ended && self.at == self.buffer.len()
     }
 
-    /// The next message; `None` until more has come.
+    /// Returns the next message, or `None` if more bytes are needed.
     pub fn next(&mut self) -> Result<Option<Vec<Vec<u8>>>> {
         loop {
             let rest = &self.buffer[self.at..];
@@ -182,7 +182,7 @@ impl Decoder {
     }
 }
 
-/// The parts of a line.
+/// Splits a line into its parts.
 pub fn split<'a>(line: &'a [u8], separator: Option<&[u8]>) -> Vec<&'a [u8]> {
     let Some(separator) = separator.filter(|separator| !separator.is_empty()) else { return vec![line] };
     let mut parts = Vec::new();
@@ -201,7 +201,7 @@ fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
-/// Text in which `\n`, `\r`, `\t`, `\\` and `\xNN` stand for bytes.
+/// Decodes the escapes `\n`, `\r`, `\t`, `\\` and `\xNN`.
 pub fn unescape(text: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -232,7 +232,7 @@ pub fn unescape(text: &[u8]) -> std::result::Result<Vec<u8>, String> {
 mod tests {
     use super::*;
 
-    /// All messages of an input that comes in pieces of `step` bytes.
+    /// Parses an input that arrives in pieces of `step` bytes.
     fn all(format: Format, separator: Option<&str>, input: &[u8], step: usize) -> Result<Vec<Vec<Vec<u8>>>> {
         let mut decoder =
             Decoder::new(format, separator.map(|text| text.as_bytes().to_vec()), false, "input");

@@ -1,4 +1,4 @@
-//! Messages that have come, for output.
+//! Formats received messages for output.
 
 use serde_json::{Map, Value};
 use tautline::Message;
@@ -6,17 +6,17 @@ use tautline::Message;
 use super::Format;
 use crate::template::now_text;
 
-/// A message that has come, and what is known of it.
+/// Received message with its metadata.
 pub struct Received<'a> {
-    /// The parts.
+    /// Parts of the message.
     pub parts: &'a [Message],
-    /// Its number, from 1.
+    /// Number of the message, from 1.
     pub number: u64,
-    /// From question to answer, of REQ.
+    /// Time from request to reply, for REQ.
     pub round_trip: Option<std::time::Duration>,
 }
 
-/// Appends a message in this form.
+/// Appends a message in this format.
 pub fn encode(format: Format, separator: &[u8], message: &Received<'_>, out: &mut Vec<u8>) {
     match format {
         Format::Raw => message.parts.iter().for_each(|part| out.extend_from_slice(part)),
@@ -34,13 +34,13 @@ pub fn encode(format: Format, separator: &[u8], message: &Received<'_>, out: &mu
         }
         Format::Msgpack => {
             let parts = message.parts.iter().map(|part| rmpv::Value::from(part.as_bytes())).collect();
-            // Writing into memory does not fail.
+            // Writing to memory cannot fail.
             let _ = rmpv::encode::write_value(out, &rmpv::Value::Array(parts));
         }
     }
 }
 
-/// Bytes as a line of text shows them.
+/// Formats bytes as in a line of text.
 pub fn escaped(bytes: &[u8]) -> String {
     let mut out = Vec::new();
     escape(bytes, &mut out);
@@ -56,7 +56,7 @@ fn join(parts: &[Message], separator: &[u8], out: &mut Vec<u8>, put: impl Fn(&[u
     }
 }
 
-/// Letters as they are; bytes that are no UTF-8 and control characters as `\xNN`, `\n`, `\t`, `\r`.
+/// Copies letters; escapes control characters and invalid UTF-8 as `\xNN`, `\n`, `\t`, `\r`.
 fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for letter in chunk.valid().chars() {
@@ -83,7 +83,7 @@ fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     bytes.iter().for_each(|byte| out.extend_from_slice(format!("{byte:02x}").as_bytes()));
 }
 
-/// A message as JSON.
+/// Returns a message as JSON.
 pub fn object(message: &Received<'_>) -> Value {
     let mut object = Map::new();
     object.insert("time".to_owned(), now_text().into());
@@ -102,7 +102,7 @@ pub fn object(message: &Received<'_>) -> Value {
     Value::Object(object)
 }
 
-/// A part as JSON: text, or `{"hex": ...}` if it is none.
+/// Returns a part as JSON: a string if it is UTF-8, otherwise `{"hex": ...}`.
 pub fn part_value(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),

@@ -6,7 +6,7 @@
 //! | `server.pem`, `server-key.pem` | a server's, by the names of its hosts |
 //! | `NAME.pem`, `NAME-key.pem` | a client's, by its name |
 //!
-//! A file is there as a whole or not at all, as a program may be watching it. A key comes before
+//! Each file is replaced atomically, because a program may be watching it. A key is written before
 //! its certificate.
 
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -26,13 +26,13 @@ use crate::failure::{Failure, Result};
 
 const AUTHORITY: &str = "ca";
 const SERVER: &str = "server";
-/// The hosts of a server that is told no others.
+/// Default hosts of the server certificate.
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// Clocks differ.
+/// Start of the validity before now, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Makes them, and prints the names of the files.
+/// Creates the files and prints their names.
 pub fn make(args: &Keygen, folder: &Path) -> Result<()> {
     check(args, folder)?;
     DirBuilder::new()
@@ -56,7 +56,8 @@ pub fn make(args: &Keygen, folder: &Path) -> Result<()> {
     crate::print(&describe(args, folder))
 }
 
-/// Whether the names will do, and nothing is lost that is there.
+/// Checks the names of the clients. Fails if an existing file would be overwritten without
+/// `--force`.
 fn check(args: &Keygen, folder: &Path) -> Result<()> {
     for client in &args.client {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
@@ -79,7 +80,7 @@ fn check(args: &Keygen, folder: &Path) -> Result<()> {
     }
 }
 
-/// The authority, without its key.
+/// Returns the parameters of the authority, without its key.
 fn authority(args: &Keygen) -> Result<CertificateParams> {
     let mut params = params(args, Vec::new(), "taut keygen --ca")?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -114,7 +115,7 @@ fn sign(
     write(folder, name, &certificate.pem(), &key)
 }
 
-/// The key of the authority that is there.
+/// Reads the key of the existing authority.
 fn old_key(folder: &Path) -> Result<KeyPair> {
     let file = key_path(folder, AUTHORITY);
     let text = crate::security::read(&file)?;
@@ -153,7 +154,7 @@ fn key_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}-key.pem"))
 }
 
-/// What is where, and how it is used.
+/// Describes the files and how to use them.
 fn describe(args: &Keygen, folder: &Path) -> String {
     let folder = folder.display();
     let hosts = if args.host.is_empty() { HOSTS.join(", ") } else { args.host.join(", ") };

@@ -1,11 +1,11 @@
-//! A `taut` that makes no certificates, and says so.
+//! Stub of `taut` without certificates: `--ca` fails.
 
 use std::path::Path;
 
 use crate::args::Keygen;
 use crate::failure::Result;
 
-/// None.
+/// Always fails.
 pub fn make(_: &Keygen, _: &Path) -> Result<()> {
     Err(crate::tls::missing("--ca"))
 }

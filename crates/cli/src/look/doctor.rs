@@ -1,4 +1,4 @@
-//! `taut doctor`: what is wrong, the worst first, with what shows it and what to do.
+//! `taut doctor`: lists problems, the worst first, each with its evidence and a remedy.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
 use crate::sink::colours;
 
-/// A process that is stopped has shown nothing for this long.
+/// Age of the last update after which a stopped process counts as stalled.
 const STOPPED: Duration = Duration::from_secs(2);
-/// The same for one that runs as far as the system knows.
+/// Same limit for a process that runs according to the system.
 const STARVED: Duration = Duration::from_secs(15);
 
-/// Looks twice, and tells.
+/// Reads the counters twice and reports the problems.
 pub fn run(args: &Doctor) -> Result<()> {
     let look = || match args.process {
         Some(process) => super::of(process, Which::All).map(|seen| (seen, Vec::new())),
@@ -33,7 +33,7 @@ pub fn run(args: &Doctor) -> Result<()> {
         notice!("taut: no process of this user is observed\n  {HOW}");
         return Ok(());
     }
-    // What is lost each second is seen by two looks.
+    // Losses per second need two readings.
     thread::sleep(args.lasting);
     let before: HashMap<PathBuf, Reading> =
         before.into_iter().map(|seen| (seen.found.path, seen.reading)).collect();
@@ -56,7 +56,7 @@ fn findings<'a>(
 ) -> Vec<(&'a Seen, Hint)> {
     let each = |seen: &'a Seen| {
         let before = before.get(&seen.found.path);
-        // What is read of a process that does not run is how it was, not how it is.
+        // The readings of a stalled process are outdated, so do not judge them.
         let hints = standing_still(seen, before, apart)
             .map_or_else(|| hints(&seen.reading, before), |hint| vec![hint]);
         hints.into_iter().map(move |hint| (seen, hint))
@@ -64,7 +64,8 @@ fn findings<'a>(
     seen.iter().flat_map(each).collect()
 }
 
-/// A process that has shown nothing new for too long. The two looks are so far apart.
+/// Returns a hint if the process has not updated its counters for too long. `apart` is the time
+/// between the two readings.
 fn standing_still(seen: &Seen, before: Option<&Reading>, apart: Duration) -> Option<Hint> {
     let process = &seen.reading.process;
     let is_same = before.is_some_and(|before| before.process.written == process.written);
@@ -74,13 +75,13 @@ fn standing_still(seen: &Seen, before: Option<&Reading>, apart: Duration) -> Opt
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let age = now.saturating_sub(Duration::from_micros(process.written));
     let state = state_of(seen.found.pid);
-    // One that is not stopped may only be waiting for a busy processor.
+    // A process that is not stopped may only be waiting for a busy processor.
     let patience = if matches!(state, Some('T' | 't')) { STOPPED } else { STARVED };
     let interval = Duration::from_micros(process.interval_us);
     (age >= patience && age >= 3 * interval).then(|| stands_still(age.as_secs(), state))
 }
 
-/// What the system says that a process does: field 3 of `/proc/PID/stat`.
+/// Returns the state of a process: field 3 of `/proc/PID/stat`.
 fn state_of(process: u32) -> Option<char> {
     let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     line.rsplit_once(')')?.1.trim_start().chars().next()

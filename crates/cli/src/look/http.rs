@@ -1,13 +1,14 @@
-//! A server of HTTP/1.1 by hyper, for a browser and Prometheus: every GET has an answer, and the
-//! connection ends with it. An answer is whole, or a stream of events.
+//! HTTP/1.1 server with hyper, for browsers and Prometheus. It answers each GET and then closes the
+//! connection. An answer is a complete body or a stream of events.
 //!
-//! One thread serves all clients. What an answer is made of is looked for on another one, and each
-//! stream of events has one of its own. A client can make the server hold a head, an answer and a
-//! few events, for as long as it goes on reading. Requests that are not whole yet take no place of
-//! others: if there are too many, the oldest one ends.
+//! One thread serves all clients. Another thread computes the answers, and each stream of events
+//! has its own thread. A client can make the server hold a request head, an answer and a few events
+//! while it reads. Incomplete requests do not block other clients: if there are too many, the
+//! oldest one is closed.
 //!
-//! A server at an address of this machine answers only requests for such an address. So a page of a
-//! stranger whose host name leads here (DNS rebinding) gets nothing.
+//! A server at a loopback address answers only requests whose Host is such an address. This
+//! protects against DNS rebinding: a page of an attacker whose host name resolves to this machine
+//! gets no data.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -36,20 +37,20 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::failure::{Failure, Result};
 
-/// The longest head of a request.
+/// Maximum size of a request head.
 const HEAD: usize = 16 * 1024;
-/// How long a client may take for its request, and for each piece of the answer.
+/// Time limit for a client to send its request, and to read each piece of the answer.
 const TIME: Duration = Duration::from_secs(10);
-/// As many clients are answered at once. Others are told so.
+/// Maximum number of clients that are served at once. Further clients get an error.
 const CLIENTS: usize = 16;
-/// As many clients may be sending their request.
+/// Maximum number of clients with an incomplete request.
 const WAITING: usize = 128;
-/// As many events wait for a client.
+/// Maximum number of queued events per client.
 const EVENTS: usize = 16;
-/// What is waited after no client could be accepted, as the process has no descriptors left.
+/// Pause after a failed accept, because the process has no free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is answered.
+/// Answer to a request.
 pub struct Answer {
     status: StatusCode,
     kind: &'static str,
@@ -61,32 +62,32 @@ enum What {
     Events(Box<Tell>),
 }
 
-/// Tells events until there are none any more or the client is gone.
+/// Function that sends events until the stream ends or the client is gone.
 type Tell = dyn FnOnce(&Events) -> io::Result<()> + Send;
 
 impl Answer {
-    /// This text, of this type.
+    /// Returns an answer with this content type and text.
     pub fn new(kind: &'static str, body: String) -> Answer {
         Answer { status: StatusCode::OK, kind, body: What::Whole(body) }
     }
 
-    /// What this tells, as server-sent events. It has a thread of its own, and ends when the client
-    /// is gone.
+    /// Returns a stream of server-sent events. `tell` runs on its own thread and should end when
+    /// the client is gone.
     pub fn events(tell: impl FnOnce(&Events) -> io::Result<()> + Send + 'static) -> Answer {
         Answer { status: StatusCode::OK, kind: "text/event-stream", body: What::Events(Box::new(tell)) }
     }
 
-    /// There are too many already.
+    /// Returns the answer for too many clients.
     pub fn too_many() -> Answer {
         Answer::failed(StatusCode::SERVICE_UNAVAILABLE)
     }
 
-    /// There is nothing.
+    /// Returns the answer for an unknown path.
     pub fn nothing() -> Answer {
         Answer::failed(StatusCode::NOT_FOUND)
     }
 
-    /// Something else.
+    /// Returns an answer with this error status.
     fn failed(status: StatusCode) -> Answer {
         Answer { status, kind: "text/plain; charset=utf-8", body: What::Whole(format!("{status}\n")) }
     }
@@ -96,7 +97,7 @@ impl Answer {
             What::Whole(text) => Either::Left(Full::from(text)),
             What::Events(tell) => {
                 let (sender, receiver) = mpsc::channel(EVENTS);
-                // One whose client is gone has nothing more to tell.
+                // If the client is gone, the error does not matter.
                 spawn_blocking(move || tell(&Events(sender)).is_ok());
                 Either::Right(Pieces(receiver))
             }
@@ -104,7 +105,7 @@ impl Answer {
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        // What is shown is of this moment, and no other page may ask for it.
+        // The answer is valid only now, and other origins may not read it.
         for (name, value) in [
             (CONTENT_TYPE, self.kind),
             (CACHE_CONTROL, "no-store"),
@@ -117,20 +118,20 @@ impl Answer {
     }
 }
 
-/// The way to a client that listens to events.
+/// Sender of events to a client.
 pub struct Events(mpsc::Sender<Bytes>);
 
 impl Events {
-    /// Sends a piece of text, when there is room for it.
+    /// Sends a piece of text. Waits until the queue has room.
     ///
     /// # Errors
-    /// `BrokenPipe` if the client is gone, or has not read for too long.
+    /// `BrokenPipe` if the client is gone or has not read for too long.
     pub fn send(&self, text: String) -> io::Result<()> {
         self.0.blocking_send(text.into()).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
-/// The events as the body of an answer.
+/// Stream of events as the body of an answer.
 struct Pieces(mpsc::Receiver<Bytes>);
 
 impl Body for Pieces {
@@ -145,16 +146,16 @@ impl Body for Pieces {
     }
 }
 
-/// Where clients come to.
+/// Listening server.
 pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
-    /// The address that it has.
+    /// Bound address.
     pub at: SocketAddr,
 }
 
 impl Server {
-    /// Binds: ADDRESS:PORT, or a port of this machine.
+    /// Binds to ADDRESS:PORT, or to a port of this machine.
     pub fn bind(address: &str) -> Result<Server> {
         let address = match address.rsplit_once(':') {
             None => format!("127.0.0.1:{address}"),
@@ -174,7 +175,7 @@ impl Server {
         Ok(Server { runtime, listener, at })
     }
 
-    /// Answers each path until the process is ended.
+    /// Answers each path until the process ends.
     pub fn serve(self, answer: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Result<()> {
         let hall = Arc::new(Hall {
             answer,
@@ -204,16 +205,16 @@ impl Server {
     }
 }
 
-/// What all clients share.
+/// State shared by all clients.
 struct Hall<A> {
     answer: A,
-    /// A client has one from its request to the end of its answer.
+    /// A client holds one permit from its request to the end of its answer.
     places: Arc<Semaphore>,
-    /// The server has an address that only this machine reaches.
+    /// True if the server has an address that only this machine can reach.
     is_local: bool,
 }
 
-/// One request and its answer. Notes in `has_asked` that the request has come.
+/// Serves one request. Sets `has_asked` when the request has arrived.
 async fn talk<S, A>(client: S, hall: Arc<Hall<A>>, has_asked: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
@@ -227,7 +228,7 @@ where
         has_asked.store(true, Relaxed);
         let held = places.clone().try_acquire_owned().ok();
         let is_served = held.is_some();
-        // There is one request, so the place is kept until the answer has gone.
+        // A connection has only one request, so keep the permit until the answer is sent.
         let _ = kept.set(held);
         let hall = hall.clone();
         async move {
@@ -240,11 +241,11 @@ where
         .header_read_timeout(TIME)
         .max_buf_size(HEAD)
         .keep_alive(false)
-        // A client that has said all goes on to listen.
+        // A client may close its sending side and still read the answer.
         .half_close(true)
         .title_case_headers(true)
         .serve_connection(TokioIo::new(Box::pin(client)), service);
-    // One that does not listen to its answer has none.
+    // A client that does not read its answer gets none.
     let _ = connection.await;
 }
 
@@ -264,8 +265,8 @@ where
     found.unwrap_or_else(|_| Answer::failed(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
-/// Whether the value of a Host header is an address, or `localhost`: no name that a stranger can
-/// lead here.
+/// True if the value of a Host header is an address or `localhost`. An attacker cannot make such a
+/// name resolve to this machine.
 fn is_local_host(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -281,7 +282,7 @@ mod tests {
     use std::future::Future;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-    /// A test whose clock goes on when all wait.
+    /// Runs a test with a clock that advances when all tasks wait.
     fn test<F: Future>(name: &str, body: impl FnOnce() -> F) {
         tautline_testkit::with_watchdog(Duration::from_secs(120), name, || {
             let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -293,7 +294,8 @@ mod tests {
         Arc::new(Hall { answer, places: Arc::new(Semaphore::new(places)), is_local: true })
     }
 
-    /// A client, and how the server talks to it; `room` bytes fit between them.
+    /// Returns a client and the server task of its connection. `room` is the buffer size between
+    /// them.
     fn client(room: usize, answer: fn(&str) -> Answer) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (client, server) = duplex(room);
         (client, tokio::spawn(talk(server, hall(answer, CLIENTS), Arc::default())))

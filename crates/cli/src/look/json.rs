@@ -1,4 +1,4 @@
-//! What was seen as JSON: the fields of `docs/reference/counters-file.md` under their names there.
+//! Converts readings to JSON, with the field names of `docs/reference/counters-file.md`.
 
 use serde_json::{Map, Value, json};
 use tautline_observe::{Context, Endpoint, Event, Peer, Process, Route, Socket};
@@ -6,7 +6,7 @@ use tautline_observe::{Context, Endpoint, Event, Peer, Process, Route, Socket};
 use super::Seen;
 use crate::format::escaped;
 
-/// An object of these fields. States are words, and bytes are text with escapes.
+/// Creates an object with these fields. States become words; bytes become text with escapes.
 macro_rules! object {
     ($record:expr, [$($plain:ident)*], [$($state:ident)*], [$($bytes:ident)*]) => {{
         let record = $record;
@@ -79,7 +79,7 @@ fn array(records: impl Iterator<Item = Map<String, Value>>) -> Value {
     Value::Array(records.map(Value::Object).collect())
 }
 
-/// A process, without what it consists of.
+/// Returns a process without its sockets, peers and other parts.
 pub fn summary(seen: &Seen) -> Value {
     let reading = &seen.reading;
     let mut object = process(&reading.process);
@@ -90,7 +90,7 @@ pub fn summary(seen: &Seen) -> Value {
     Value::Object(object)
 }
 
-/// A process with all of it, or one of its sockets.
+/// Returns a process with all its parts, or with only one of its sockets.
 pub fn whole(seen: &Seen, only: Option<u64>) -> Value {
     let reading = &seen.reading;
     let wanted = |socket: u64| only.is_none_or(|only| only == socket);

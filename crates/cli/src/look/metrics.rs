@@ -1,4 +1,4 @@
-//! `taut metrics`: the counters of all observed processes, in OpenMetrics; by OTLP: `otlp`.
+//! `taut metrics`: the counters of all observed processes in OpenMetrics. For OTLP see `otlp`.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::{Seen, Which, otlp};
 use crate::args::Metrics;
 use crate::failure::Result;
 
-/// Prints them, or answers those that ask.
+/// Prints the metrics, or serves them over HTTP.
 pub fn run(args: &Metrics) -> Result<()> {
     let (which, peers) = (Which::new(args.all), args.peers);
     let text = move || {
@@ -31,7 +31,7 @@ pub fn run(args: &Metrics) -> Result<()> {
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Metrics of sockets or peers with one name.
+/// Metrics with the same name, for sockets or peers.
 pub struct Family<R> {
     pub name: &'static str,
     pub kind: Kind,
@@ -41,11 +41,11 @@ pub struct Family<R> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Of messages or events.
+    /// Counter of messages or events.
     Counter,
-    /// What may become less.
+    /// Value that can decrease.
     Gauge,
-    /// Of bytes.
+    /// Counter of bytes.
     ByteCounter,
 }
 
@@ -55,7 +55,7 @@ macro_rules! families {
     };
 }
 
-/// Those of sockets.
+/// Metrics of sockets.
 pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_messages_sent" messages_out "Messages handed to the queues of the peers";
     ByteCounter "tautline_socket_sent_bytes" bytes_out "Their bytes";
@@ -73,7 +73,7 @@ pub const SOCKETS: &[Family<Socket>] = families! { Socket:
     Counter "tautline_socket_names_away" names_away "Times that names could not be asked for";
 };
 
-/// Those of routes.
+/// Metrics of routes.
 pub const ROUTES: &[Family<Route>] = families! { Route:
     Counter "tautline_route_received" received "Messages that have come from where the route begins";
     Counter "tautline_route_done" done "Messages that are done, as the route promises";
@@ -85,7 +85,7 @@ pub const ROUTES: &[Family<Route>] = families! { Route:
     Counter "tautline_route_known" known "Messages that were there already";
 };
 
-/// Those of peers.
+/// Metrics of peers.
 pub const PEERS: &[Family<Peer>] = families! { Peer:
     Counter "tautline_peer_messages_sent" messages_out "Messages handed to the queue of the peer";
     ByteCounter "tautline_peer_sent_bytes" bytes_out "Their bytes";
@@ -98,7 +98,7 @@ pub const PEERS: &[Family<Peer>] = families! { Peer:
     Counter "tautline_peer_reconnects" reconnects "How often the peer was lost and found again";
 };
 
-/// All of it.
+/// Returns all metrics as text.
 fn text(seen: &[Seen], unreadable: usize, with_peers: bool) -> String {
     let mut text = String::new();
     head(&mut text, "tautline_process", "info", "", "An observed process");
@@ -234,7 +234,7 @@ fn of_socket(reading: &Reading, socket: &Socket) -> String {
     format!("{},socket=\"{}\",type=\"{}\"", of_process(reading), socket.id, escaped(&socket.type_name))
 }
 
-/// As the value of a label.
+/// Escapes a text for the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

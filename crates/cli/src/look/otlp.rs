@@ -1,7 +1,8 @@
-//! The counters of all observed processes for an OpenTelemetry collector: OTLP over HTTP, in JSON.
+//! Sends the counters of all observed processes to an OpenTelemetry collector: OTLP over HTTP, in
+//! JSON.
 //!
-//! Each process is a resource, and metrics have the names that they have in OpenMetrics. Counters
-//! are cumulative, from when their socket or peer was there.
+//! Each process is a resource. The metrics have their OpenMetrics names. Counters are cumulative
+//! and start when their socket or peer appeared.
 
 use std::thread;
 
@@ -14,13 +15,14 @@ use super::{Seen, Which};
 use crate::args::Metrics;
 use crate::failure::{Failure, Result};
 
-/// The port of OTLP over HTTP, and its path for metrics.
+/// Default port of OTLP over HTTP, and default path for metrics.
 const PORT: u16 = 4318;
 const PATH: &str = "/v1/metrics";
-/// CUMULATIVE.
+/// Value of CUMULATIVE.
 const TEMPORALITY: u64 = 2;
 
-/// Sends them again and again. A collector that does not take them is told of, and tried again.
+/// Sends the counters periodically. A failed request is reported, and the next one is sent as
+/// usual.
 pub fn push(url: &str, args: &Metrics) -> Result<()> {
     let variable = std::env::var("OTEL_EXPORTER_OTLP_HEADERS").ok();
     let headers = post::headers(&args.otlp_header, variable.as_deref())?;
@@ -58,7 +60,7 @@ fn send(client: &Client, body: String) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// All of it: an ExportMetricsServiceRequest.
+/// Returns the ExportMetricsServiceRequest with all counters.
 fn document(seen: &[Seen], with_peers: bool) -> Value {
     json!({ "resourceMetrics": seen.iter().map(|seen| resource(seen, with_peers)).collect::<Vec<_>>() })
 }
@@ -105,7 +107,7 @@ fn resource(seen: &Seen, with_peers: bool) -> Value {
             )
         };
         for family in PEERS {
-            // The session may be a later one than its counters.
+            // The session of a peer may have started after its counters.
             let points = reading
                 .peers
                 .iter()
@@ -158,7 +160,7 @@ fn endpoint_labels(endpoint: &Endpoint) -> Vec<Value> {
     vec![label("endpoint", name), label("end", if endpoint.bound { "bound" } else { "connected" })]
 }
 
-/// A family, of records with their labels and since when they are.
+/// Returns a metric of this family. Each record comes with its labels and its start time.
 fn metric<'a, R: 'a>(
     family: &Family<R>,
     records: impl Iterator<Item = (Vec<Value>, u64, &'a R)>,
@@ -194,7 +196,7 @@ fn gauge(name: &str, help: &str, points: Vec<Value>) -> Value {
     json!({ "name": name, "description": help, "unit": "1", "gauge": { "dataPoints": points } })
 }
 
-/// 64-bit numbers are text in the JSON of protobuf.
+/// Protobuf encodes 64-bit numbers as strings in JSON.
 fn point(labels: &[Value], at: u64, value: u64) -> Value {
     let value = i64::try_from(value).unwrap_or(i64::MAX);
     json!({ "attributes": labels, "timeUnixNano": nanos(at), "asInt": value.to_string() })

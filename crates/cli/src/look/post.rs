@@ -1,5 +1,5 @@
-//! A client of HTTP/1.1 by hyper: one POST of JSON to one place, again and again. Each has a
-//! connection of its own, encrypted by rustls where the place is `https`.
+//! HTTP/1.1 client with hyper that sends POST requests with JSON to one URL. Each request has its
+//! own connection. rustls encrypts it for `https`.
 
 #[cfg_attr(not(feature = "tls"), path = "post/no_tls.rs")]
 mod tls;
@@ -23,26 +23,27 @@ use tokio::time::timeout;
 use crate::failure::{Failure, Result};
 use crate::ping::dial;
 
-/// How long a server may take to be reached, and to answer.
+/// Time limit for connecting, and for the answer.
 const TIME: Duration = Duration::from_secs(10);
-/// The longest answer that is read.
+/// Maximum size of an answer.
 const LONGEST: usize = 64 * 1024;
 const AGENT: &str = concat!("taut/", env!("CARGO_PKG_VERSION"));
 
-/// Where to.
+/// Target of the requests.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     encrypted: bool,
-    /// A name or an address, this one without brackets.
+    /// Host name, or an address without brackets.
     host: String,
     port: u16,
-    /// The host and the port as given.
+    /// Host and port as given.
     authority: String,
     path: String,
 }
 
 impl Place {
-    /// `http[s]://HOST[:PORT][/PATH]`. Without a port it is this one, or that of https.
+    /// Parses `http[s]://HOST[:PORT][/PATH]`. The default port of `http` is `port`; `https` has its
+    /// own.
     fn parse(text: &str, port: u16, path: &str) -> Result<Place> {
         let nonsense = || Failure::usage(format!("{text:?} is no http[s]://HOST[:PORT][/PATH]"));
         let uri: Uri = text.parse().map_err(|_| nonsense())?;
@@ -57,7 +58,7 @@ impl Place {
                 .hint("--otlp-header, or the variable OTEL_EXPORTER_OTLP_HEADERS, has what it asks for"));
         }
         let given = match authority.port() {
-            // A colon with nothing valid behind it.
+            // There is a colon without a valid port after it.
             None if authority.as_str().len() > authority.host().len() => return Err(nonsense()),
             port => port.map(|port| port.as_u16()),
         };
@@ -72,17 +73,17 @@ impl Place {
     }
 }
 
-/// What posts.
+/// Client for one URL.
 pub struct Client {
     place: Place,
     headers: HeaderMap,
-    /// With `https`.
+    /// Encryption for `https`.
     tls: Option<tls::Connector>,
     runtime: Runtime,
 }
 
 impl Client {
-    /// To this address. `port` and `path` are those of one that names none. Encrypted it trusts
+    /// Creates a client for this URL. `port` and `path` are the defaults. With `https`, it trusts
     /// the certificates in the file, or those that the system trusts.
     pub fn new(
         address: &str,
@@ -98,7 +99,7 @@ impl Client {
         Ok(Client { place, headers, tls, runtime })
     }
 
-    /// Sends this JSON; the status and the body of the answer, or why there is none.
+    /// Sends this JSON. Returns the status and the body of the answer, or the error.
     pub fn post(&self, body: String) -> std::result::Result<(u16, String), String> {
         self.runtime.block_on(self.talk(body)).map_err(|error| cause(&*error))
     }
@@ -136,7 +137,7 @@ impl Client {
             Ok((status, String::from_utf8_lossy(&body).into_owned()))
         }
         .await;
-        // Nothing else is asked on it.
+        // The connection serves one request only.
         connection.abort();
         answered
     }
@@ -144,7 +145,7 @@ impl Client {
 
 type Exchanged = std::result::Result<(u16, String), Box<dyn Error + Send + Sync>>;
 
-/// What lies at the bottom of it: what is above says that a request has failed.
+/// Returns the root cause of an error. The outer errors say only that a request failed.
 fn cause(error: &(dyn Error + 'static)) -> String {
     let mut last = error;
     while let Some(source) = last.source() {
@@ -153,8 +154,8 @@ fn cause(error: &(dyn Error + 'static)) -> String {
     last.to_string()
 }
 
-/// `NAME=VALUE`, each of them, and what the variable `OTEL_EXPORTER_OTLP_HEADERS` has. An error
-/// does not show them, as they are secrets.
+/// Parses the `NAME=VALUE` pairs of the options and of the variable `OTEL_EXPORTER_OTLP_HEADERS`.
+/// Errors do not show the pairs, because they may be secrets.
 pub fn headers(given: &[String], variable: Option<&str>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for pair in variable.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty()) {
@@ -174,7 +175,7 @@ pub fn headers(given: &[String], variable: Option<&str>) -> Result<HeaderMap> {
 
 const WORDS: &str = "for example authorization=Bearer ...";
 
-/// In the variable a value may have %XX for bytes.
+/// Parses a pair. A value in the variable may encode bytes as %XX.
 fn header(pair: &str, is_coded: bool) -> Option<(HeaderName, HeaderValue)> {
     let (name, value) = pair.split_once('=')?;
     let bytes = if is_coded { decoded(value.trim())? } else { value.as_bytes().to_vec() };

@@ -1,4 +1,4 @@
-//! `taut ps`: the observed processes.
+//! `taut ps`: lists the observed processes.
 
 use super::table::{Column, Side, Table};
 use super::words::{count, many, now, span};
@@ -21,7 +21,7 @@ const HEADS: &[Column] = &[
     Column("", Side::Left),
 ];
 
-/// Prints them.
+/// Prints the list.
 pub fn run(args: &Ps) -> Result<()> {
     let (seen, faults) = super::all(Which::new(args.all));
     super::tell(&faults);

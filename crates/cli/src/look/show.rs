@@ -1,4 +1,4 @@
-//! `taut show`: a process, or one of its sockets.
+//! `taut show`: prints a process or one of its sockets.
 
 use tautline_observe::{Endpoint, EndpointState, Event, Options, Peer, Reading, Route, Socket, SocketState};
 
@@ -9,9 +9,9 @@ use crate::args::Show;
 use crate::failure::{Failure, Result};
 use crate::format::escaped;
 
-/// As many peers of each socket are shown if all sockets are.
+/// Maximum number of peers per socket, if all sockets are shown.
 const SOME: usize = 10;
-/// As many events are shown of a socket.
+/// Maximum number of events per socket.
 const EVENTS: usize = 20;
 
 const PEERS: &[Column] = &[
@@ -27,10 +27,10 @@ const PEERS: &[Column] = &[
     Column("KNOWN AS", Side::Left),
 ];
 
-/// Prints it.
+/// Prints the process or the socket.
 pub fn run(args: &Show) -> Result<()> {
     let (process, socket) = target(&args.target)?;
-    // One that is named is shown whatever it is.
+    // A socket that the user names is always shown.
     let seen = super::of(process, Which::new(args.all || socket.is_some()))?;
     if let Some(socket) = socket
         && seen.iter().all(|seen| seen.reading.socket(socket).is_none())
@@ -54,7 +54,7 @@ pub fn run(args: &Show) -> Result<()> {
     crate::print(&text)
 }
 
-/// `PID` or `PID/SOCKET`.
+/// Parses `PID` or `PID/SOCKET`.
 pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
     let (process, socket) =
         text.split_once('/').map_or((text, None), |(process, socket)| (process, Some(socket)));
@@ -69,7 +69,7 @@ pub fn target(text: &str) -> Result<(u32, Option<u64>)> {
 fn describe(seen: &Seen, only: Option<u64>, now: u64) -> String {
     let Seen { found, reading, left_out } = seen;
     let process = &reading.process;
-    // What has ended is told as it was then.
+    // For a process that has ended, use the time of its last update.
     let now = if found.runs { now } else { process.written };
     let mut text = format!(
         "{} ({}), Tautline {}, observed for {}{}\n",
@@ -162,7 +162,7 @@ fn describe_socket(socket: &Socket, by: &BySocket<'_>, whole: bool, now: u64) ->
     }
     let mut peers = peers.to_vec();
     if !whole {
-        // Those that have the most waiting are the ones to look at.
+        // Show the peers with the longest queues first.
         peers.sort_by_key(|peer| std::cmp::Reverse(peer.queued_out + peer.queued_in));
     }
     let shown = if whole { peers.len() } else { peers.len().min(SOME) };

@@ -1,15 +1,15 @@
-//! Columns of text.
+//! Text tables with aligned columns.
 
-/// Rows with a head. What a program has chosen itself comes here with escapes.
+/// Table with a header. Names that a program chose must already be escaped.
 pub struct Table {
     heads: &'static [Column],
     rows: Vec<Vec<String>>,
 }
 
-/// The head of a column; numbers stand at the right.
+/// Header and alignment of a column. Numbers are aligned to the right.
 pub struct Column(pub &'static str, pub Side);
 
-/// Where a column is aligned.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
@@ -17,22 +17,22 @@ pub enum Side {
 }
 
 impl Table {
-    /// Without rows.
+    /// Creates an empty table.
     pub fn new(heads: &'static [Column]) -> Self {
         Table { heads, rows: Vec::new() }
     }
 
-    /// One more row, of as many cells as there are heads.
+    /// Adds a row with one cell per column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Whether it has no rows.
+    /// True if the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// As lines, each behind `indent`.
+    /// Formats the table as lines, each after `indent`.
     pub fn text(&self, indent: &str) -> String {
         let width = |at: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(at));

@@ -1,4 +1,4 @@
-//! `taut tap`: copies of the messages of a running program, as it sends and receives them.
+//! `taut tap`: shows copies of the messages that a running program sends and receives.
 //!
 //! ```text
 //!   Source ──▶ Filter ──▶ View: Lines, Rates, Capture ──▶ standard output, or a file
@@ -41,17 +41,17 @@ use lines::Lines;
 use rates::Rates;
 use source::End;
 
-/// Where messages go.
+/// Destination of the messages.
 trait View {
-    /// The message of this number.
+    /// Shows the message with this number.
     fn show(&mut self, copy: &Copied, number: u64) -> Result<()>;
 
-    /// Nothing more is at hand.
+    /// Called when no further message is available at once.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// When [`tick`](Self::tick) has something to do, whatever comes.
+    /// Returns the time of the next [`tick`](Self::tick), which happens even if no message arrives.
     fn due(&self) -> Option<Instant> {
         None
     }
@@ -60,20 +60,20 @@ trait View {
         Ok(())
     }
 
-    /// That was all.
+    /// Called after the last message.
     fn end(&mut self) -> Result<()> {
         self.flush()
     }
 }
 
-/// Which messages, and until when.
+/// Selection of messages and end of the tap.
 struct Limits<'a> {
     filter: Option<&'a Filter>,
     count: Option<u64>,
     lasting: Option<Duration>,
 }
 
-/// Until the count is reached, the time has passed, or the program has ended.
+/// Runs until the count is reached, the time is over, or the program has ended.
 pub fn run(args: &Tap) -> Result<()> {
     let mut source = Source::open(&args.target, request(args))?;
     if !args.quiet {
@@ -91,7 +91,7 @@ pub fn run(args: &Tap) -> Result<()> {
     listen(&mut source, &mut *view, &limits)
 }
 
-/// `taut record --tap`: into a new file, to be played again.
+/// Runs `taut record --tap`: writes the messages to a new file for a later replay.
 pub fn record(args: &Record) -> Result<()> {
     let target = args.tap.as_deref().unwrap_or_default();
     let request = Request { direction: args.direction.map(Way::direction), ..Request::default() };
@@ -104,7 +104,7 @@ pub fn record(args: &Record) -> Result<()> {
     listen(&mut source, &mut view, &limits)
 }
 
-/// Where the messages of this direction come from, if all are of one socket.
+/// Returns the origin of the messages in this direction, if all come from one socket.
 fn origin(source: &Source, direction: Option<Way>) -> Option<Origin> {
     let mut reading = source.reading.clone();
     reading.leave_out_monitors();
@@ -121,7 +121,7 @@ fn origin(source: &Source, direction: Option<Way>) -> Option<Origin> {
         (false, true) => Some(Way::In),
         _ => None,
     })?;
-    // What inproc carries stays in the process.
+    // inproc endpoints exist only within the process.
     let [bind, connect] = [true, false].map(|bound| {
         let ends = reading.endpoints_of(socket.id).filter(|endpoint| endpoint.bound == bound);
         ends.map(|endpoint| endpoint.name.clone()).filter(|name| !name.starts_with("inproc:")).collect()
@@ -138,7 +138,7 @@ fn format(args: &Tap) -> Format {
 }
 
 fn request(args: &Tap) -> Request {
-    // Rates are of whole messages, and need nothing of what is in them.
+    // Rates count whole messages and do not need their contents.
     let nothing = args.rates && args.filter.is_none();
     Request {
         socket: None,
@@ -153,7 +153,7 @@ fn request(args: &Tap) -> Request {
 }
 
 impl Way {
-    /// As the library calls it.
+    /// Returns the direction as the library names it.
     fn direction(self) -> Direction {
         match self {
             Way::In => Direction::In,
@@ -162,8 +162,8 @@ impl Way {
     }
 }
 
-/// Standard output, which is watched: where nothing comes, nothing is written, and so a reader that
-/// has gone would not be noticed.
+/// Opens standard output and watches it. Without messages there are no writes, so a closed reader
+/// would otherwise go unnoticed.
 fn standard_output() -> Result<File> {
     let out = io::stdout().as_fd().try_clone_to_owned().map(File::from).map_err(|error| broken(&error))?;
     if let Some(mut gone) = outlook::watch(&out).map_err(|error| broken(&error))? {
@@ -212,7 +212,7 @@ fn listen(source: &mut Source, view: &mut dyn View, limits: &Limits<'_>) -> Resu
     }
 }
 
-/// The program has ended before this, `early` or not.
+/// Reports that the program has ended, `early` or not.
 fn ended(source: &Source, early: bool) -> Result<()> {
     let process = source.reading.process.pid;
     match source.end() {

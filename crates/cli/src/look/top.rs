@@ -1,4 +1,4 @@
-//! `taut top`: sockets and peers, live, the ones in trouble first.
+//! `taut top`: shows sockets and peers live, with sockets in trouble first.
 //!
 //! ```text
 //!   sample   reads all processes, and makes rates of two readings
@@ -7,8 +7,8 @@
 //!   keys     bytes of the terminal as keys
 //! ```
 //!
-//! One thread waits for keys, signals, the size of the terminal and the next look at once. A look
-//! takes no more than a thirtieth of the time, whatever there is to look at.
+//! One thread waits for keys, signals, window size changes and the next reading. A reading takes at
+//! most 1/30 of the time, however large the system is.
 
 mod keys;
 mod rows;
@@ -42,14 +42,14 @@ use keys::{Key, Keys};
 use rows::SocketKey;
 use sample::Sample;
 
-/// A look takes at most one part in this of the time.
+/// A reading takes at most 1/30 of the time.
 const SHARE: u32 = 30;
-/// How long the rest of the bytes of a key may take.
+/// Time limit for the remaining bytes of a key.
 const KEY: Duration = Duration::from_millis(50);
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
-/// Until `q`, a signal, or the end of the terminal.
+/// Runs until `q`, a signal, or the end of the terminal.
 pub fn run(args: &Top) -> Result<()> {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Err(Failure::usage("top needs a terminal")
@@ -63,7 +63,7 @@ pub fn run(args: &Top) -> Result<()> {
     outcome
 }
 
-/// The terminal while it is ours. It is given back when this is dropped.
+/// Terminal in raw mode. Restored when dropped.
 struct Raw {
     input: File,
     output: File,
@@ -88,7 +88,7 @@ impl Raw {
     }
 
     fn give_back(&mut self) {
-        // A terminal that is gone has nothing to be given back.
+        // Errors of a closed terminal do not matter.
         let _ = self.output.write_all(LEAVE);
         let _ = tcsetattr(&self.input, OptionalActions::Flush, &self.before);
     }
@@ -96,33 +96,33 @@ impl Raw {
     fn size(&self) -> Rect {
         let (width, height) =
             terminal_size_of(&self.output).map_or((0, 0), |(Width(width), Height(height))| (width, height));
-        // A terminal that does not know is taken for the usual one.
+        // If the terminal does not know its size, assume 80 x 24.
         Rect::new(0, 0, if width == 0 { 80 } else { width }, if height == 0 { 24 } else { height })
     }
 }
 
-/// What is looked at.
+/// Current view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum View {
     Sockets,
-    /// The peers of one.
+    /// Peers of a socket.
     Peers(SocketKey),
 }
 
-/// What the user has chosen, and what there is.
+/// State of the screen: choices of the user and the current data.
 struct State {
     sample: Sample,
     view: View,
     order: Order,
     which: Which,
     filter: String,
-    /// The filter is being typed.
+    /// True while the user types the filter.
     typing: bool,
     paused: bool,
     help: bool,
-    /// The chosen row, as long as it is there.
+    /// Chosen row, as long as it exists.
     chosen: Option<SocketKey>,
-    /// The chosen row by its place, and the first row on the screen.
+    /// Index of the chosen row, and index of the first row on the screen.
     at: usize,
     first: usize,
     interval: Duration,
@@ -198,7 +198,7 @@ impl State {
             let mut bytes = [0; 256];
             let typed = if ready[0] {
                 match (&raw.input).read(&mut bytes) {
-                    // The terminal has ended.
+                    // The terminal is closed.
                     Ok(0) => return Ok(()),
                     Ok(len) => keys.take(&bytes[..len]),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => Vec::new(),
@@ -215,7 +215,7 @@ impl State {
         }
     }
 
-    /// Does what a key asks for; whether that is the end.
+    /// Handles a key. Returns true to quit.
     fn press(&mut self, key: Key) -> bool {
         if self.typing {
             match key {
@@ -259,10 +259,10 @@ impl State {
         false
     }
 
-    /// The row in this place, or the last one.
+    /// Chooses the row at this index, or the last row.
     fn choose(&mut self, at: usize) {
         self.at = at;
-        // Which one that is, the next drawing says.
+        // The next drawing finds the socket of this row.
         self.chosen = None;
     }
 

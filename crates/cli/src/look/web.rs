@@ -1,9 +1,9 @@
-//! `taut web`: a page that shows all observed processes of this user, without anything from
-//! elsewhere.
+//! `taut web`: serves a page about all observed processes of this user. The page loads no external
+//! resources.
 //!
-//! The page (`web/page.html`) is one file; it asks for `data` every second and makes rates, the
-//! graph and the charts itself, and for `tap` to show the messages of a socket. All are found only
-//! below a path that cannot be guessed.
+//! The page (`web/page.html`) is one file. It requests `data` every second and computes rates, the
+//! graph and the charts itself. It requests `tap` to show the messages of a socket. All paths start
+//! with a random token.
 
 mod messages;
 
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 
 const PAGE: &str = include_str!("web/page.html");
 
-/// Answers until it is ended.
+/// Serves the page until the process ends.
 pub fn run(args: &Web) -> Result<()> {
     let server = Server::bind(&args.listen)?;
     if !server.at.ip().is_loopback() {
@@ -37,14 +37,14 @@ pub fn run(args: &Web) -> Result<()> {
     })
 }
 
-/// 128 random bits, as digits.
+/// Returns 128 random bits as digits.
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Failure::failed(format!("random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// All that is known now.
+/// Returns all current data.
 fn whole(which: Which) -> String {
     let (seen, faults) = super::all(which);
     let processes = seen.iter().map(|seen| {

@@ -1,19 +1,19 @@
-//! Counts, times and bytes as people read them, in few letters.
+//! Formats counts, times and bytes briefly for people.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Microseconds since 1970.
+/// Returns the current time in microseconds since 1970.
 pub fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A count in at most five letters: 999, 12.3k, 4.56M.
+/// Formats a count with at most five characters: 999, 12.3k, 4.56M.
 pub fn count(value: u64) -> String {
     number(value as f64)
 }
 
-/// A rate likewise; below ten with a decimal.
+/// Formats a rate like a count, with a decimal below ten.
 pub fn rate(value: f64) -> String {
     if value > 0.0 && value < 10.0 { format!("{value:.1}") } else { number(value) }
 }
@@ -33,18 +33,18 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Bytes, by thousands.
+/// Formats bytes with decimal prefixes.
 pub fn bytes(value: u64) -> String {
     format!("{}B", number(value as f64))
 }
 
-/// From one time to another, in at most six letters: 0.3s, 12s, 3m05s, 2h10m, 5d03h. A clock that
-/// was set back makes it 0.
+/// Formats the time between two moments with at most six characters: 0.3s, 12s, 3m05s, 2h10m,
+/// 5d03h. A clock that was set back gives 0.
 pub fn span(from: u64, to: u64) -> String {
     time(Duration::from_micros(to.saturating_sub(from)))
 }
 
-/// A time likewise.
+/// Formats a time in the same way.
 pub fn time(time: Duration) -> String {
     match time.as_secs() {
         0 => format!("{:.1}s", (time.as_millis() / 100) as f64 / 10.0),
@@ -55,7 +55,7 @@ pub fn time(time: Duration) -> String {
     }
 }
 
-/// Microseconds that a heartbeat took; nothing if there was none.
+/// Formats the round trip of a heartbeat in microseconds, or `-` if there was none.
 pub fn round_trip(micros: u64) -> String {
     match micros {
         0 => "-".to_owned(),
@@ -66,7 +66,7 @@ pub fn round_trip(micros: u64) -> String {
     }
 }
 
-/// `1 peer`, `2 peers`.
+/// Formats a count with its noun: `1 peer`, `2 peers`.
 pub fn many(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -1,4 +1,4 @@
-//! A stream to an endpoint, by the standard library: `tcp`, `tls+tcp` and `ipc`.
+//! Opens a stream to a `tcp`, `tls+tcp` or `ipc` endpoint with the standard library.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,24 +15,24 @@ use tautline_proto::Carrier;
 use crate::failure::{Code, Failure, Result};
 use crate::tls::{self, TlsArgs};
 
-/// A connection.
+/// Open connection.
 pub enum Connection {
-    /// By TCP.
+    /// TCP connection.
     Tcp(TcpStream),
-    /// The same, in TLS.
+    /// TCP connection with TLS.
     Carried(TcpStream, Carriage),
-    /// By a Unix domain socket, with its endpoint.
+    /// Unix domain socket with its endpoint.
     Ipc(UnixStream, String),
 }
 
-/// What carries ZMTP, and the bytes that it has yielded and that were not read yet.
+/// TLS state, and decrypted bytes that were not read yet.
 pub struct Carriage {
     carrier: Box<dyn Carrier>,
     plain: Vec<u8>,
 }
 
 impl Connection {
-    /// Connects, or says what is wrong.
+    /// Connects to an endpoint.
     pub fn open(address: &str, timeout: Duration, certificates: &TlsArgs) -> Result<Connection> {
         if let Some(path) = address.strip_prefix("ipc://") {
             let stream = match path.strip_prefix('@') {
@@ -47,7 +47,7 @@ impl Connection {
             (_, Some(host)) => (host, true),
             _ => return Err(Failure::usage(format!("{address}: ping knows tcp, tls+tcp and ipc"))),
         };
-        // The source address, if there is one, is not used.
+        // Drop the source address, if there is one.
         let host = host.rsplit(';').next().unwrap_or(host);
         let carriage = || -> Result<Carriage> {
             let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
@@ -61,10 +61,10 @@ impl Connection {
         })?;
         let mut outcome = Err(Failure::failed(format!("{address}: the host has no address")));
         for one in found {
-            // Zero would be an error of its own.
+            // The standard library rejects a timeout of zero.
             match tcp(&one, timeout.max(Duration::from_millis(1))) {
                 Ok(stream) => {
-                    // Else the round trip could be that of a delayed acknowledgement.
+                    // A delayed acknowledgement would distort the round trip.
                     let _ = stream.set_nodelay(true);
                     return Ok(match carriage {
                         Some(carriage) => Connection::Carried(stream, carriage),
@@ -77,7 +77,7 @@ impl Connection {
         outcome
     }
 
-    /// The address at the other end.
+    /// Returns the address of the peer.
     pub fn remote(&self) -> String {
         match self {
             Connection::Tcp(stream) => stream.peer_addr().map(|at| format!("tcp://{at}")).unwrap_or_default(),
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// How long a read waits.
+    /// Sets the timeout of reads.
     pub fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
         let timeout = Some(timeout.max(Duration::from_millis(1)));
         match self {
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Reads what is there.
+    /// Reads the available bytes.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Connection::Tcp(stream) => stream.read(into),
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Writes all.
+    /// Writes all bytes.
     pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Connection::Tcp(stream) => stream.write_all(bytes),
@@ -150,7 +150,7 @@ impl Carriage {
                 return Ok(0);
             }
             let opened = self.carrier.open(&wire[..length], &mut self.plain);
-            // Its own answer, which may be an alert.
+            // Send the reply of TLS, which may be an alert.
             let answered = self.write_all(stream, &[]);
             opened.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
             answered?;

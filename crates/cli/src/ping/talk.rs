@@ -1,4 +1,4 @@
-//! A handshake by hand, over the state machines of `tautline-proto`, and PING afterwards.
+//! Makes a ZMTP handshake with the state machines of `tautline-proto`, and sends PING afterwards.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,65 +12,66 @@ use tautline_proto::{
 
 use super::dial::Connection;
 
-/// Bytes of a greeting of ZMTP 3.
+/// Size of a ZMTP 3 greeting in bytes.
 pub const GREETING: usize = 64;
-/// Where it names the mechanism.
+/// Position of the mechanism in the greeting.
 const MECHANISM: std::ops::Range<usize> = 12..32;
-/// As much of a greeting makes the peer send all of its own: signature and version. A peer that
-/// learns our mechanism before it has told its own may just leave.
+/// Number of greeting bytes (signature and version) that make the peer send its whole greeting. A
+/// peer that learns our mechanism before it has sent its own may just disconnect.
 const OPENING: usize = 11;
-/// A peer that wants all of our greeting first gets it after this time.
+/// Time after which the rest of our greeting is sent to a peer that waits for it.
 const HELD: Duration = Duration::from_secs(1);
-/// How long the answer to the end of a line is waited for.
+/// Time limit for the reply to an empty line.
 const POKED: Duration = Duration::from_secs(1);
-/// More than any frame that a peer sends unasked and that is looked at here.
+/// Size limit of a frame. Every frame that a peer sends unrequested and that this module reads is
+/// smaller.
 const FRAME_MAX: u64 = 1 << 20;
 
-/// How a handshake ended.
+/// Result of a handshake.
 #[derive(Debug)]
 pub enum End {
-    /// The peer is this one.
+    /// The handshake succeeded with this peer.
     Met(Version, Peer),
-    /// The peer is of a type that does not go with ours; which one, it need not tell.
+    /// The socket type of the peer does not match ours. The peer need not tell its type.
     OtherType(Option<SocketType>),
-    /// The peer has another mechanism.
+    /// The peer uses another mechanism.
     OtherMechanism(String),
-    /// The peer does not let us in; with its reason.
+    /// The peer refused us for this reason.
     Refused(String),
-    /// What the peer says is not ZMTP.
+    /// The peer does not speak ZMTP.
     SomethingElse,
-    /// The peer has closed the connection.
+    /// The peer closed the connection.
     Closed,
-    /// Nothing came in time.
+    /// The peer sent no data in time.
     Silent,
-    /// Something else.
+    /// Another error.
     Broken(String),
 }
 
-/// One connection.
+/// A connection to a peer.
 pub struct Talk {
     connection: Connection,
     session: Session,
     mechanism: &'static str,
-    /// As many bytes are written at most before the peer is known.
+    /// Maximum number of bytes to write before the peer is known.
     limit: usize,
     written: usize,
-    /// The rest of the greeting waits for that of the peer.
+    /// True while the rest of our greeting waits for the greeting of the peer.
     held: bool,
     timeout: Duration,
-    /// The first bytes from the peer.
+    /// First bytes from the peer.
     heard: Vec<u8>,
     heard_in_all: usize,
-    /// When our greeting was written, and when the handshake ended.
+    /// Time when our greeting was written, and time when the handshake ended.
     greeted: Option<Instant>,
     over: Option<Instant>,
     established: Option<Established>,
-    /// Bytes after the handshake: as they came, and as plain frames.
+    /// Bytes after the handshake: as received (`wire`) and as plaintext frames (`plain`).
     wire: Vec<u8>,
     plain: Vec<u8>,
 }
 
-/// The name of a mechanism in the greeting.
+/// Returns the name of a mechanism in the greeting.
 pub fn mechanism_name(config: &MechanismConfig) -> &'static str {
     match config {
         MechanismConfig::Null => "NULL",
@@ -80,7 +81,7 @@ pub fn mechanism_name(config: &MechanismConfig) -> &'static str {
 }
 
 impl Talk {
-    /// To begin with.
+    /// Prepares a handshake on a connection.
     pub fn new(
         connection: Connection,
         mechanism: MechanismConfig,
@@ -115,13 +116,13 @@ impl Talk {
         }
     }
 
-    /// Until the peer is known.
+    /// Makes the handshake until the peer is known or the handshake fails.
     pub fn shake_hands(&mut self) -> End {
         let start = Instant::now();
         let deadline = start + self.timeout;
         let end = loop {
             if let Err(error) = self.write() {
-                // What the peer said before it left tells more.
+                // The last bytes from the peer tell more than the write error.
                 if self.heard.is_empty() && !is_gone(&error) {
                     break End::Broken(error.to_string());
                 }
@@ -159,7 +160,7 @@ impl Talk {
         self.held && self.heard.len() < GREETING && !is_older
     }
 
-    /// Ends a line, for which a server may wait that speaks in lines and is no ZeroMQ.
+    /// Sends an empty line. A server with a text protocol may wait for one before it replies.
     fn poke(&mut self) -> End {
         if self.connection.write_all(b"\r\n\r\n").is_err() {
             return End::Closed;
@@ -184,7 +185,8 @@ impl Talk {
         self.session.advance_output(take);
         self.written += take;
         self.connection.write_all(&bytes)?;
-        // Until the greeting is whole: the answer to it is what is measured.
+        // Set the time until the greeting is complete, because the measurement starts with the last
+        // byte of it.
         if self.greeted.is_none() || self.written <= GREETING {
             self.greeted = Some(Instant::now());
         }
@@ -215,8 +217,8 @@ impl Talk {
         }
     }
 
-    /// Whether what was heard may be a greeting of ZMTP 2 and up, or the identity of a peer of 1.0,
-    /// whose flags follow its length.
+    /// True if the received bytes may start a greeting of ZMTP 2 or later, or the identity of a
+    /// ZMTP 1.0 peer (a length, then flags).
     fn is_zmtp(&self) -> bool {
         match self.heard.as_slice() {
             [0xFF, rest @ ..] => rest.get(8).is_none_or(|last| last & 1 == 1),
@@ -241,25 +243,25 @@ impl Talk {
             }
             ProtocolError::Auth(AuthFailure::Refused { .. }) => {
                 let reason = crate::format::escaped(self.session.refusal());
-                // In these words Tautline says that the types do not go together.
+                // Tautline uses these words if the socket types do not match.
                 if reason == "Incompatible socket type" { End::OtherType(None) } else { End::Refused(reason) }
             }
             other => End::Broken(other.to_string()),
         }
     }
 
-    /// The greeting, as far as it has come.
+    /// Returns the received part of the greeting.
     pub fn greeting(&self) -> &[u8] {
         &self.heard
     }
 
-    /// What the peer began with, for a message.
+    /// Returns the first bytes of the peer for an error message.
     pub fn beginning(&self) -> String {
         let line = self.heard.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
         format!("{:?}", crate::format::escaped(&line[..line.len().min(40)]))
     }
 
-    /// What it might be instead.
+    /// Returns a hint about the actual protocol.
     pub fn guess(&self) -> &'static str {
         match self.heard.as_slice() {
             [b'S', b'S', b'H', ..] => "that is an SSH server",
@@ -274,7 +276,7 @@ impl Talk {
         }
     }
 
-    /// The version in the greeting.
+    /// Returns the version in the greeting.
     pub fn version(&self) -> Version {
         match self.heard.get(10..) {
             Some([0, ..]) => Version::V1,
@@ -284,12 +286,12 @@ impl Talk {
         }
     }
 
-    /// Whether the server has answered what shows it our key or name.
+    /// True if the server has replied to our key or user name.
     pub fn is_logged_in(&self) -> bool {
         self.heard_in_all > GREETING
     }
 
-    /// From our greeting to the end of the handshake.
+    /// Returns the time from our greeting to the end of the handshake.
     pub fn handshake_time(&self) -> Duration {
         match (self.greeted, self.over) {
             (Some(from), Some(to)) => to.saturating_duration_since(from),
@@ -297,7 +299,7 @@ impl Talk {
         }
     }
 
-    /// Sends a PING, waits for its PONG.
+    /// Sends a PING and waits for its PONG.
     pub fn ping(&mut self, n: u64) -> Result<Duration, End> {
         let context = n.to_be_bytes();
         let mut frame = Vec::new();
@@ -323,7 +325,7 @@ impl Talk {
         self.connection.write_all(&sealed).map_err(|_| End::Closed)
     }
 
-    /// Looks at the frames that have come; whether the PONG was among them.
+    /// Reads the received frames. Returns true if one of them is the PONG.
     fn take_frames(&mut self, context: &[u8]) -> Result<bool, End> {
         let broken = |error: ProtocolError| End::Broken(error.to_string());
         match self.established.as_mut().and_then(|established| established.stage.as_mut()) {

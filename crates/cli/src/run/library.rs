@@ -1,4 +1,4 @@
-//! Where Tautline's libzmq.so.5 is.
+//! Finds Tautline's libzmq.so.5.
 
 use std::env;
 use std::fs;
@@ -8,10 +8,10 @@ use super::program::inspect;
 use crate::config::expand;
 use crate::failure::{Failure, Result};
 
-/// The variable that names it.
+/// Environment variable with the path of the library.
 const VARIABLE: &str = "TAUT_LIBRARY";
 
-/// The C library that a file goes with.
+/// C library that a file was built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {
     Glibc,
@@ -19,7 +19,7 @@ pub enum System {
 }
 
 impl System {
-    /// Its name.
+    /// Returns the name of the C library.
     pub fn name(self) -> &'static str {
         match self {
             System::Glibc => "glibc",
@@ -28,19 +28,19 @@ impl System {
     }
 }
 
-/// One that was found.
+/// Tautline library that was found.
 #[derive(Debug)]
 pub struct Library {
-    /// Absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// The processor.
+    /// Processor architecture.
     pub architecture: String,
     pub system: System,
 }
 
 impl Library {
-    /// The one that is named, or the first one where it is installed: beside `taut`, in the folders
-    /// of its prefix, in those of the system's packages.
+    /// Returns the library at the given path. Otherwise returns the first installed one: beside
+    /// `taut`, in the folders of its prefix, or in the folders of system packages.
     pub fn find(named: Option<&Path>) -> Result<Library> {
         let variable = env::var_os(VARIABLE).map(PathBuf::from);
         if let Some(path) = named.map(Path::to_owned).or(variable) {
@@ -77,13 +77,13 @@ impl Library {
     }
 }
 
-/// Where a library of this prefix may be.
+/// Returns the possible paths of the library below a prefix.
 fn places(prefix: &Path) -> Vec<PathBuf> {
     let mut folders = vec![prefix.to_owned()];
     for name in ["lib", "lib64"] {
         let folder = prefix.join(name);
         folders.extend([folder.join("tautline"), folder.clone()]);
-        // lib/x86_64-linux-gnu/tautline, and whatever else the triplet is.
+        // For example lib/x86_64-linux-gnu/tautline. The triplet varies.
         let below = fs::read_dir(&folder).into_iter().flatten().flatten();
         let mut below: Vec<PathBuf> = below.map(|entry| entry.path().join("tautline")).collect();
         below.retain(|folder| folder.is_dir());

@@ -1,5 +1,5 @@
-//! `--policy`: what the sockets of the program may do. It is read before the program starts, so
-//! that a mistake is told here; the library reads it again.
+//! `--policy`: restricts the sockets of the program. The policy is checked before the program
+//! starts, so that an error is reported here. The library reads it again.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,8 +10,7 @@ use tautline_policy::{Policy, READY};
 use crate::config::{Config, expand};
 use crate::failure::{Failure, Result};
 
-/// The value of `TAUT_POLICY` for a policy that comes with the library, a file, or `@NAME` of the
-/// saved ones.
+/// Returns the value of `TAUT_POLICY` for a built-in policy, a file, or `@NAME` of a saved policy.
 pub fn value(named: &str) -> Result<OsString> {
     let named = match named.strip_prefix('@') {
         Some(name) => Config::load()?.policy(name)?.to_owned(),

@@ -1,5 +1,4 @@
-//! The program that is to be run: which file the system starts, and whether libzmq can be replaced
-//! in it.
+//! Finds the file of a program, and checks that libzmq can be replaced in it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,17 +14,16 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use super::library::{Library, System};
 use crate::failure::{Failure, Result};
 
-/// A function that each libzmq has.
+/// Function that every libzmq exports.
 const FUNCTION: &[u8] = b"zmq_ctx_new";
-/// What a libzmq calls one of its threads, and nothing else does: it is in every libzmq, whether or
-/// not its symbols were stripped.
+/// Thread name that only libzmq uses. Every libzmq contains it, even without symbols.
 pub const MARK: &[u8] = b"ZMQbg/Reaper";
-/// The longest first line of a script that Linux reads.
+/// Maximum length of the first line of a script on Linux.
 const LINE: u64 = 256;
-/// As many scripts may be interpreted by scripts.
+/// Maximum depth of scripts that interpret scripts.
 const DEPTH: usize = 4;
 
-/// The file of a program, as a shell finds it.
+/// Finds the file of a program like a shell.
 pub fn find(name: &OsStr) -> Result<PathBuf> {
     let runs = |path: &Path| {
         fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -45,7 +43,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
     })
 }
 
-/// Whether the library can take the place of libzmq in the program: the reason if not.
+/// Checks that the library can replace libzmq in the program. Returns the reason if it cannot.
 pub fn check(path: &Path, library: &Library) -> Result<()> {
     let mut path = path.to_owned();
     for _ in 0..DEPTH {
@@ -58,7 +56,8 @@ pub fn check(path: &Path, library: &Library) -> Result<()> {
     Err(Failure::failed(format!("{}: a script of a script of a script", path.display())))
 }
 
-/// The system takes no advice from the environment for a program with more rights than its user.
+/// Fails for a setuid program: the system ignores `LD_PRELOAD` for a program with more rights than
+/// its user.
 fn check_rights(path: &Path) -> Result<()> {
     let data = fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
     let is_root = rustix::process::geteuid().is_root();
@@ -72,7 +71,7 @@ fn check_rights(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What interprets a script: `#!/usr/bin/env python3` is python3.
+/// Returns the interpreter of a script: python3 for `#!/usr/bin/env python3`.
 fn interpreter(path: &Path) -> Result<Option<PathBuf>> {
     let mut line = Vec::new();
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
@@ -89,7 +88,7 @@ fn interpreter(path: &Path) -> Result<Option<PathBuf>> {
     words.find(is_name).map(|name| find(OsStr::from_bytes(name))).transpose()
 }
 
-/// A program in machine code.
+/// Checks a binary program.
 fn check_file(path: &Path, library: &Library) -> Result<()> {
     let shown = path.display();
     let found = inspect(path)?;
@@ -124,18 +123,19 @@ fn check_file(path: &Path, library: &Library) -> Result<()> {
     Ok(())
 }
 
-/// What is to be known of a program or a library.
+/// Facts about a program or a library.
 pub struct Inspected {
     pub architecture: String,
-    /// `None`: it is linked statically.
+    /// `None` if the file is linked statically.
     pub system: Option<System>,
-    /// It contains a libzmq that its calls go to.
+    /// True if the file contains a libzmq that it calls directly.
     pub has_its_own: bool,
-    /// It has the functions of libzmq, the name of Tautline, and nothing that only libzmq has.
+    /// True if the file has the functions of libzmq and the name of Tautline, but no mark of
+    /// libzmq.
     pub is_tautline: bool,
 }
 
-/// Looks into a file in ELF.
+/// Reads an ELF file.
 pub fn inspect(path: &Path) -> Result<Inspected> {
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let cache = ReadCache::new(file);
@@ -181,7 +181,8 @@ fn dynamic_definition<'data>(file: &impl Object<'data>) -> bool {
         .any(|symbol| symbol.is_definition() && symbol.name_bytes().is_ok_and(|name| name == FUNCTION))
 }
 
-/// Whether a file contains a libzmq; for the explanation only, so what cannot be read does not.
+/// True if a file contains a libzmq. It is used for an explanation only, so an unreadable file
+/// counts as false.
 pub fn contains_libzmq(path: &Path) -> bool {
     let Ok(mut file) = File::open(path) else { return false };
     let mut bytes = vec![0; 1 << 20];
@@ -194,7 +195,7 @@ pub fn contains_libzmq(path: &Path) -> bool {
                 if bytes[..end].windows(MARK.len()).any(|part| part == MARK) {
                     return true;
                 }
-                // The mark may lie across two reads.
+                // The mark may span two reads.
                 kept = end.min(MARK.len() - 1);
                 bytes.copy_within(end - kept..end, 0);
             }

@@ -1,8 +1,8 @@
-//! Which ZeroMQ a program runs on, seen from outside: in `/proc`.
+//! Finds out from `/proc` which ZeroMQ library a program runs on.
 //!
-//! Both libraries name their threads as libzmq does; libzmq alone has `ZMQbg/Reaper`. So a process
-//! that has Tautline's file mapped, an I/O thread and no reaper runs on Tautline; one with a reaper
-//! runs on a libzmq that could not be replaced.
+//! Both libraries use the thread names of libzmq, but only libzmq has a `ZMQbg/Reaper` thread. A
+//! process with Tautline's file mapped, an I/O thread and no reaper runs on Tautline. A process
+//! with a reaper runs on a libzmq that could not be replaced.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -16,25 +16,25 @@ use std::time::Duration;
 use super::library::Library;
 use super::program::contains_libzmq;
 
-/// Between the first looks, and at most between two.
+/// Pause between the first checks (`FIRST`), and maximum pause between two checks (`LONGEST`).
 const FIRST: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_secs(5);
-/// As many processes are told of, if not all are asked for.
+/// Maximum number of reported processes without `--verbose`.
 const TOLD: usize = 3;
 
-/// What was seen so far.
+/// True after a process was seen to use ZeroMQ.
 pub struct Proof(Arc<AtomicBool>);
 
-/// What a process runs on.
+/// ZeroMQ library of a process.
 #[derive(Debug, PartialEq, Eq)]
 enum Runs {
     OnTautline,
-    /// On another one, in this file if it was found.
+    /// Another library, with its file if it was found.
     OnAnother(Option<PathBuf>),
 }
 
 impl Proof {
-    /// Looks at the process and its children from now on, on a thread.
+    /// Starts a thread that checks the process and its children.
     pub fn begin(process: u32, library: &Library, quiet: bool, verbose: bool) -> Proof {
         let proof = Arc::new(AtomicBool::new(false));
         let (seen, path) = (proof.clone(), library.path.clone());
@@ -60,7 +60,7 @@ impl Proof {
         Proof(proof)
     }
 
-    /// Whether any process was seen to use ZeroMQ.
+    /// True if a process was seen to use ZeroMQ.
     pub fn is_there(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -81,7 +81,7 @@ fn tell(process: u32, runs: &Runs, library: &Path) {
     }
 }
 
-/// What a process runs on, if it uses ZeroMQ.
+/// Returns the library that a process uses, or `None` if it does not use ZeroMQ.
 fn look(process: u32, library: &Path) -> Option<Runs> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let names = tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
@@ -94,7 +94,7 @@ fn look(process: u32, library: &Path) -> Option<Runs> {
     (has("ZMQbg/IO") && maps(process, library)).then_some(Runs::OnTautline)
 }
 
-/// Whether a file is mapped, whatever it is called there.
+/// True if a process has mapped the file, even under another name.
 fn maps(process: u32, library: &Path) -> bool {
     let Ok(data) = fs::metadata(library) else { return false };
     mapped(process).iter().any(|file| {
@@ -103,13 +103,13 @@ fn maps(process: u32, library: &Path) -> bool {
     })
 }
 
-/// The files whose code is mapped.
+/// Returns the files whose code is mapped.
 fn mapped(process: u32) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     let files = text.lines().filter_map(|line| {
         let mut fields = line.split_whitespace();
         let is_code = fields.nth(1).is_some_and(|rights| rights.contains('x'));
-        // Behind offset, device and inode the name stands, spaces and all.
+        // The name follows the inode and may contain spaces.
         let name = line.find('/').filter(|_| is_code).map(|at| &line[at..]);
         name.map(PathBuf::from)
     });
@@ -117,7 +117,7 @@ fn mapped(process: u32) -> Vec<PathBuf> {
     files.into_iter().collect()
 }
 
-/// A process and all below it.
+/// Returns a process and all its descendants.
 fn tree(root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -137,7 +137,7 @@ fn tree(root: u32) -> Vec<u32> {
 
 fn parent(process: u32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before may hold anything, a parenthesis too.
+    // The name before it may contain any character, even a parenthesis.
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 

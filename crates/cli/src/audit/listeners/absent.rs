@@ -1,9 +1,9 @@
-//! Systems without `/proc`: nothing can be said of the machine.
+//! Stub for systems without `/proc`: the listening sockets cannot be listed.
 
 use super::Listener;
 use crate::failure::{Failure, Result};
 
-/// There is no list of them.
+/// Always fails, because this system has no list of sockets.
 pub fn all() -> Result<Vec<Listener>> {
     Err(Failure::failed("this system does not tell what listens")
         .hint("--source looks through source code instead"))

@@ -1,4 +1,4 @@
-//! A `taut` without encryption, which says so.
+//! Stub of `taut` without https: encrypted requests fail.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,17 +8,17 @@ use tokio::net::TcpStream;
 
 use crate::failure::{Failure, Result};
 
-/// There is none.
+/// Connector that cannot exist.
 pub struct Connector(Infallible);
 
 impl Connector {
-    /// Refuses.
+    /// Always fails.
     pub fn new(_: Option<&Path>) -> Result<Connector> {
         Err(Failure::usage("this taut was built without https")
             .hint("cargo install --path crates/cli --features tls"))
     }
 
-    /// Is not called.
+    /// Never called.
     pub async fn connect(&self, _: &str, _: TcpStream) -> io::Result<TcpStream> {
         match self.0 {}
     }

@@ -1,4 +1,4 @@
-//! Encryption for `https`: rustls, with the ciphers of ring, as for `wss`.
+//! Encryption for `https`: rustls with the ciphers of ring, as for `wss`.
 
 use std::io;
 use std::path::Path;
@@ -13,11 +13,11 @@ use tokio_rustls::client::TlsStream;
 
 use crate::failure::{Failure, Result};
 
-/// Which servers to trust.
+/// TLS connector with its trusted certificates.
 pub struct Connector(TlsConnector);
 
 impl Connector {
-    /// The certificates in this file, in PEM, or those that the system trusts.
+    /// Trusts the PEM certificates in this file, or those that the system trusts.
     pub fn new(trusted: Option<&Path>) -> Result<Connector> {
         let mut roots = RootCertStore::empty();
         match trusted {
@@ -48,7 +48,7 @@ impl Connector {
         Ok(Connector(TlsConnector::from(Arc::new(config))))
     }
 
-    /// Shakes hands with the server of this name.
+    /// Makes the TLS handshake with the server of this name.
     pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| io::ErrorKind::InvalidInput)?;
         self.0.connect(name, stream).await

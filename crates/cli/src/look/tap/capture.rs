@@ -1,9 +1,9 @@
-//! `--pcapng`: messages as if they had gone over tcp in plain ZMTP 3.1, for Wireshark.
+//! `--pcapng`: writes messages for Wireshark as if plain ZMTP 3.1 over tcp had carried them.
 //!
-//! For each peer there is a made-up connection, which begins with the handshake that Tautline would
-//! make. Its addresses are the peer's own where it has come by tcp. Else they are made up: the end
-//! that listens is at port 5555 of 127.0.0.1, or where the socket is bound. What goes to all peers
-//! of a socket has a connection of its own.
+//! Each peer gets a simulated connection that starts with the handshake that Tautline would make.
+//! If the peer is connected by tcp, its real addresses are used. Otherwise the listening end is at
+//! port 5555 of 127.0.0.1, or at the endpoint to which the socket is bound. Messages to all peers
+//! of a socket have their own connection.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -25,65 +25,65 @@ use super::source::Source;
 use crate::failure::Result;
 use crate::format::escaped;
 
-/// The made-up port of an end that listens.
+/// Simulated port of a listening end.
 const PORT: u16 = 5555;
-/// The first one of those of the others.
+/// First simulated port of connecting ends.
 const EPHEMERAL: u16 = 49_152;
-/// As much is in a packet.
+/// Maximum payload of a packet.
 const SEGMENT: usize = 16 * 1024;
-/// As much goes without an acknowledgement: less than the window.
+/// Maximum number of unacknowledged bytes. It is smaller than the window.
 const UNACKNOWLEDGED: u32 = 32 * 1024;
-/// As much is written at once.
+/// Buffer size that triggers a write.
 const FULL: usize = 64 * 1024;
-/// As long is waited for the file of counters to name a peer.
+/// Time limit for a new peer to appear in the counters file.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
-/// After this many microseconds a peer of the same number may be another one.
+/// Time in microseconds after which a peer number may belong to another peer.
 const FRESH: u64 = 1_000_000;
-/// Bytes of a greeting.
+/// Size of a greeting in bytes.
 const GREETING: usize = 64;
-/// The ends, as they are counted.
+/// Indexes of the two ends.
 const PROGRAM: usize = 0;
 const PEER: usize = 1;
 
-/// A file of packets.
+/// Writer of a capture file.
 pub struct Capture {
     out: File,
     buffer: Vec<u8>,
-    /// The file of counters.
+    /// Path of the counters file.
     counters: PathBuf,
-    /// Read last.
+    /// Last reading of the counters file.
     reading: Reading,
     conversations: HashMap<(u64, u64), Conversation>,
-    /// How many there were.
+    /// Number of connections so far.
     count: u16,
-    /// Where ends listen.
+    /// Ports of the listening ends.
     ports: BTreeSet<u16>,
     quiet: bool,
 }
 
-/// A made-up connection.
+/// Simulated connection.
 struct Conversation {
     ends: Ends,
-    /// What the program's end, and the peer's, will send next.
+    /// Next sequence number of each end.
     next: [u32; 2],
-    /// What the other end has acknowledged of it.
+    /// Sequence number of each end that its peer has acknowledged.
     acknowledged: [u32; 2],
-    /// When the peer was looked up.
+    /// Time of the last lookup of the peer.
     known_at: u64,
 }
 
-/// The two ends.
+/// Addresses of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ends {
     program: SocketAddr,
     peer: SocketAddr,
-    /// The program has connected.
+    /// True if the program made the connection.
     connected_here: bool,
 }
 
 impl Capture {
-    /// Into this file, of this tap. Unless it is to be quiet it tells of each port.
+    /// Creates a capture of this tap in this file. Reports each port, unless `quiet`.
     pub fn new(source: &Source, out: File, quiet: bool) -> Capture {
         let process = &source.reading.process;
         let mut buffer = Vec::new();
@@ -101,7 +101,7 @@ impl Capture {
         }
     }
 
-    /// The peer of this message is not known, or was not for a while.
+    /// Looks up the peer of a message. The peer is new, or its last lookup is too old.
     fn meet(&mut self, copy: &Copied, former: Option<Conversation>) -> Conversation {
         self.look(copy, former.is_none());
         let ends = self.ends(copy, former.as_ref().map(|former| former.ends));
@@ -120,15 +120,15 @@ impl Capture {
         conversation
     }
 
-    /// Reads the file of counters until it knows the peer. One that has come just now may not be in
-    /// it yet; one that is not in it after the message is not waited for any longer.
+    /// Reads the counters file until it contains the peer. A new peer may be missing at first. If a
+    /// reading newer than the message does not contain the peer, the loop stops.
     fn look(&mut self, copy: &Copied, patient: bool) {
         let until = Instant::now() + PATIENCE;
         let mut is_fresh = self.reading.process.written.saturating_add(FRESH) >= copy.at;
         while !is_fresh || patient && copy.peer != MANY && self.peer(copy).is_none() {
             match tautline_observe::read(&self.counters) {
                 Ok(reading) => self.reading = reading,
-                // It is being written.
+                // The file is being written.
                 Err(Fault::Busy) => {}
                 Err(_) => return,
             }
@@ -144,7 +144,7 @@ impl Capture {
         self.reading.peers_of(copy.socket).find(|peer| peer.id == copy.peer)
     }
 
-    /// Where the two ends are.
+    /// Returns the addresses of the two ends.
     fn ends(&self, copy: &Copied, former: Option<Ends>) -> Ends {
         let peer = self.peer(copy);
         let addresses = peer.and_then(|peer| Some((address(&peer.local)?, address(&peer.address)?)));
@@ -167,11 +167,11 @@ impl Capture {
         Ends { program, peer, connected_here }
     }
 
-    /// The handshakes of the two ends.
+    /// Returns the handshakes of the two ends.
     fn sessions(&self, copy: &Copied) -> (Session, Session) {
         let socket = self.reading.socket(copy.socket);
         let kind = socket.and_then(|socket| SocketType::from_name(socket.type_name.as_bytes()));
-        // STREAM and DGRAM have peers that speak no ZMTP.
+        // The peers of STREAM and DGRAM do not speak ZMTP.
         let kind = kind.filter(|kind| !matches!(kind, SocketType::Stream | SocketType::Dgram));
         let kind = kind.unwrap_or(SocketType::Pair);
         let other = match kind {
@@ -206,7 +206,7 @@ impl View for Capture {
         if self.buffer.len() >= FULL { self.flush() } else { Ok(()) }
     }
 
-    /// Whole blocks only, so that a file whose writer is ended can be read.
+    /// Writes only whole blocks, so that the file is readable even if the writer is killed.
     fn flush(&mut self) -> Result<()> {
         self.out.write_all(&self.buffer).map_err(|error| crate::sink::broken(&error))?;
         self.buffer.clear();
@@ -215,12 +215,12 @@ impl View for Capture {
 }
 
 impl Conversation {
-    /// The handshakes of tcp and of ZMTP.
+    /// Writes the handshakes of tcp and ZMTP.
     fn begin(&mut self, at: u64, own: Session, peer: Session, out: &mut Vec<u8>) {
         let client = if self.ends.connected_here { PROGRAM } else { PEER };
         for (sender, flags) in [(client, SYN), (1 - client, SYN | ACK), (client, ACK)] {
             self.put(at, sender, flags, &[], "", out);
-            // A SYN counts as a byte.
+            // A SYN uses one sequence number.
             self.next[sender] += u32::from(flags & SYN > 0);
         }
         let said = handshake([own, peer]);
@@ -232,7 +232,7 @@ impl Conversation {
         }
     }
 
-    /// A message.
+    /// Writes a message.
     fn carry(&mut self, copy: &Copied, number: u64, out: &mut Vec<u8>) {
         let mut bytes = Vec::new();
         for (at, part) in copy.parts.iter().enumerate() {
@@ -256,7 +256,7 @@ impl Conversation {
         self.transmit(copy.at, sender, &bytes, &comment, out);
     }
 
-    /// Bytes from one end to the other, in segments.
+    /// Writes bytes from one end to the other in segments.
     fn transmit(&mut self, at: u64, sender: usize, bytes: &[u8], comment: &str, out: &mut Vec<u8>) {
         for (number, piece) in bytes.chunks(SEGMENT).enumerate() {
             let comment = if number == 0 { comment } else { "" };
@@ -279,7 +279,7 @@ impl Conversation {
     }
 }
 
-/// What the two ends say until they know each other.
+/// Returns the bytes of the handshake in both directions.
 fn handshake(mut ends: [Session; 2]) -> [Vec<u8>; 2] {
     let mut said = [Vec::new(), Vec::new()];
     loop {
@@ -287,7 +287,7 @@ fn handshake(mut ends: [Session; 2]) -> [Vec<u8>; 2] {
         for (from, to) in [(PROGRAM, PEER), (PEER, PROGRAM)] {
             let bytes = ends[from].output().to_vec();
             ends[from].advance_output(bytes.len());
-            // Both are our own.
+            // Both sessions are ours, so the input is valid.
             let _ = ends[to].input(&bytes);
             said[from].extend(bytes);
         }
@@ -297,7 +297,7 @@ fn handshake(mut ends: [Session; 2]) -> [Vec<u8>; 2] {
     }
 }
 
-/// Of `tcp://ADDRESS:PORT`.
+/// Parses `tcp://ADDRESS:PORT`.
 fn address(name: &str) -> Option<SocketAddr> {
     let mut address: SocketAddr = name.strip_prefix("tcp://")?.parse().ok()?;
     if address.ip().is_unspecified() && address.is_ipv4() {

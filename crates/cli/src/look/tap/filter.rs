@@ -1,4 +1,4 @@
-//! The expressions of `--filter`: what a message must be like to be shown.
+//! Expressions of `--filter`: conditions that a shown message must fulfil.
 //!
 //! ```text
 //!   or    = and { "or" and }
@@ -11,18 +11,18 @@
 //!   number = "size" | "parts" | "socket" | "peer"
 //! ```
 //!
-//! Regular expressions are those of the crate `regex`, which takes no more time than the length of
-//! the message, whatever the expression.
+//! Regular expressions are those of the crate `regex`. Their run time is linear in the length of
+//! the message.
 
 use std::sync::Arc;
 
 use regex::bytes::Regex;
 use tautline_observe::tap::{Copied, Direction};
 
-/// How deep parentheses and `not` may go.
+/// Maximum nesting depth of parentheses and `not`.
 const DEPTH: usize = 64;
 
-/// An expression.
+/// Parsed expression.
 #[derive(Debug, Clone)]
 pub struct Filter(Arc<Node>);
 
@@ -31,7 +31,7 @@ enum Node {
     Or(Vec<Node>),
     And(Vec<Node>),
     Not(Box<Node>),
-    /// Some part has this in it.
+    /// A part contains these bytes.
     Has(Vec<u8>),
     Equals(Field, Vec<u8>),
     Matches(Field, Regex),
@@ -43,7 +43,7 @@ enum Field {
     Any,
     Topic,
     Body,
-    /// From 0.
+    /// Index of a part, from 0.
     Nth(usize),
     Direction,
 }
@@ -64,10 +64,11 @@ enum Comparison {
 }
 
 impl Filter {
-    /// From its text.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// What is wrong with it, in a line.
+    ///
+    /// A one-line description of the mistake.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let mut parser = Parser { tokens: tokens(text)?, at: 0, depth: 0 };
         let node = parser.or()?;
@@ -77,7 +78,7 @@ impl Filter {
         }
     }
 
-    /// Whether it is true of this message.
+    /// True if the message fulfils the expression.
     pub fn accepts(&self, copy: &Copied) -> bool {
         self.0.accepts(copy)
     }
@@ -128,7 +129,7 @@ impl Number {
     }
 }
 
-/// A direction as it is shown.
+/// Returns the name of a direction.
 pub fn way(direction: Direction) -> &'static str {
     match direction {
         Direction::In => "in",
@@ -142,7 +143,7 @@ fn has(part: &[u8], text: &[u8]) -> bool {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
-    /// Letters without quotes.
+    /// Text without quotes.
     Word(String),
     Quoted(String),
     Sign(&'static str),
@@ -198,7 +199,7 @@ impl Parser {
         token
     }
 
-    /// Goes on if this comes next.
+    /// Consumes the next token if it equals `token`.
     fn takes(&mut self, token: &Token) -> bool {
         let comes = self.tokens.get(self.at) == Some(token);
         self.at += usize::from(comes);

@@ -1,5 +1,4 @@
-//! Messages of a tap in the formats of other commands, with their times, sockets, peers and
-//! directions.
+//! Prints tapped messages in the common formats, with their times, sockets, peers and directions.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,26 +15,26 @@ use crate::format::{Format, Received, encode, part_value};
 use crate::origin::Origin;
 use crate::through;
 
-/// As much is written at once.
+/// Buffer size that triggers a write.
 const FULL: usize = 64 * 1024;
 
-/// Lines, or what else a format makes of messages.
+/// Printer of messages in a format.
 pub struct Lines {
     format: Format,
     through: Option<String>,
     out: File,
     buffer: Vec<u8>,
-    /// Stands with the first message of a recording.
+    /// Origin to write with the first message of a recording.
     origin: Option<Origin>,
 }
 
 impl Lines {
-    /// Into this file, each message through this command.
+    /// Creates a printer for this file. Each message passes through the command.
     pub fn new(format: Format, through: Option<String>, out: File) -> Lines {
         Lines { format, through, out, buffer: Vec::new(), origin: None }
     }
 
-    /// Into a file that is to be played again, the first message with where they come from.
+    /// Creates a writer of recordings. The first message carries the origin.
     pub fn record(origin: Option<Origin>, out: File) -> Lines {
         Lines { origin, ..Lines::new(Format::Jsonl, None, out) }
     }
@@ -69,15 +68,15 @@ impl View for Lines {
     }
 }
 
-/// When a message went, as text.
+/// Formats the time of a message.
 pub fn time(copy: &Copied) -> String {
-    // A time that has no text is that of a program that makes it up.
+    // A time beyond the year 9999 can only come from a faulty program.
     let latest = Duration::from_secs(253_402_300_799);
     let at = Duration::from_micros(copy.at).min(latest);
     humantime::format_rfc3339_micros(UNIX_EPOCH + at).to_string()
 }
 
-/// A message as JSON, with these parts.
+/// Returns a message with these parts as JSON.
 pub fn object(copy: &Copied, parts: &[Message], number: u64) -> Value {
     let mut object = json!({
         "time": time(copy), "n": number, "socket": copy.socket, "direction": way(copy.direction),

@@ -1,11 +1,11 @@
-//! The least of pcapng, IP and tcp that a capture of made-up connections needs.
+//! Minimal encoder of pcapng, IP and tcp for simulated connections.
 //!
-//! A file is a section header, one interface of raw IP, and a block for each packet. Numbers of
-//! pcapng are little endian here, those of packets big endian.
+//! A file consists of a section header, one interface of raw IP, and a block for each packet. Here,
+//! pcapng numbers are little endian and packet numbers are big endian.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// LINKTYPE_RAW: a packet begins with the header of IPv4 or IPv6.
+/// LINKTYPE_RAW: a packet starts with an IPv4 or IPv6 header.
 const RAW_IP: u16 = 101;
 const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
@@ -15,32 +15,32 @@ pub const SYN: u8 = 0x02;
 pub const PUSH: u8 = 0x08;
 pub const ACK: u8 = 0x10;
 
-/// What a file begins with. `name` is what the interface is called.
+/// Appends the start of a file. `name` is the name of the interface.
 pub fn head(name: &str, out: &mut Vec<u8>) {
     let mut section = Vec::new();
     section.extend(0x1A2B_3C4D_u32.to_le_bytes());
     section.extend(1_u16.to_le_bytes());
     section.extend(0_u16.to_le_bytes());
-    // How long the section is, is not known.
+    // The length of the section is unknown.
     section.extend(u64::MAX.to_le_bytes());
     option(USER_APPLICATION, concat!("taut ", env!("CARGO_PKG_VERSION")), &mut section);
     block(0x0A0D_0D0A, section, out);
     let mut interface = Vec::new();
     interface.extend(RAW_IP.to_le_bytes());
     interface.extend(0_u16.to_le_bytes());
-    // Packets are whole.
+    // Snap length 0: packets are not truncated.
     interface.extend(0_u32.to_le_bytes());
     option(IF_NAME, name, &mut interface);
     block(1, interface, out);
 }
 
-/// A packet of this time, in microseconds since 1970.
+/// Appends a packet with this time in microseconds since 1970.
 pub fn packet(at: u64, bytes: &[u8], comment: &str, out: &mut Vec<u8>) {
     let mut body = Vec::new();
     body.extend(0_u32.to_le_bytes());
     body.extend(((at >> 32) as u32).to_le_bytes());
     body.extend((at as u32).to_le_bytes());
-    // As long as it was, and all of it is here.
+    // Captured length and original length are the same.
     body.extend((bytes.len() as u32).to_le_bytes());
     body.extend((bytes.len() as u32).to_le_bytes());
     body.extend_from_slice(bytes);
@@ -60,7 +60,7 @@ fn block(kind: u32, mut body: Vec<u8>, out: &mut Vec<u8>) {
     out.extend(length);
 }
 
-/// An option, and the end of options.
+/// Appends an option and the end of options.
 fn option(code: u16, text: &str, out: &mut Vec<u8>) {
     let text = &text.as_bytes()[..text.len().min(1 << 12)];
     out.extend(code.to_le_bytes());
@@ -74,7 +74,7 @@ fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
 
-/// Where a segment stands in its connection.
+/// Position of a segment in its connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub from: SocketAddr,
@@ -84,7 +84,7 @@ pub struct Place {
     pub flags: u8,
 }
 
-/// A tcp segment in its IP packet. Both addresses are of the same version of IP.
+/// Returns a tcp segment in an IP packet. Both addresses must have the same IP version.
 pub fn segment(place: &Place, payload: &[u8]) -> Vec<u8> {
     let mut tcp = Vec::with_capacity(20 + payload.len());
     tcp.extend(place.from.port().to_be_bytes());
@@ -92,7 +92,7 @@ pub fn segment(place: &Place, payload: &[u8]) -> Vec<u8> {
     tcp.extend(place.sequence.to_be_bytes());
     tcp.extend(place.acknowledged.to_be_bytes());
     tcp.extend([5 << 4, place.flags]);
-    // The window, the checksum, and no urgent data.
+    // Window, checksum, and urgent pointer (unused).
     tcp.extend([0xFF, 0xFF, 0, 0, 0, 0]);
     tcp.extend_from_slice(payload);
     let (from, to) = (octets(place.from.ip()), octets(place.to.ip()));
@@ -104,7 +104,7 @@ pub fn segment(place: &Place, payload: &[u8]) -> Vec<u8> {
         IpAddr::V4(_) => {
             packet.extend([0x45, 0]);
             packet.extend((20 + length as u16).to_be_bytes());
-            // Not to be divided; 64 hops, tcp.
+            // Do not fragment; 64 hops; tcp.
             packet.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
             packet.extend(from);
             packet.extend(to);
@@ -130,7 +130,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// RFC 1071.
+/// Computes the checksum of RFC 1071.
 fn checksum(bytes: &[u8]) -> u16 {
     let words =
         bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn checksums_are_those_of_the_internet() {
-        // The header of RFC 1071's kind, with its checksum 0xb861 left out and put in.
+        // IPv4 header with the known checksum 0xb861, first without it and then with it.
         let header = [0x45, 0, 0, 0x73, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 192, 168, 0, 1, 192, 168, 0, 199];
         assert_eq!(checksum(&header), 0xB861);
         let mut whole = header;

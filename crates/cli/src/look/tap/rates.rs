@@ -1,5 +1,4 @@
-//! `--rates`: how many messages go by, with the last half minute as a line of blocks, in place of
-//! the messages.
+//! `--rates`: shows message rates instead of messages. A line of blocks shows the last half minute.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -14,18 +13,18 @@ use super::filter::way;
 use crate::failure::Result;
 use crate::look::words::{bytes, count, rate};
 
-/// As many rates are kept.
+/// Number of stored rates.
 const KEPT: usize = 30;
-/// Between two of them.
+/// Time between two rates.
 const PACE: Duration = Duration::from_secs(1);
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each socket and direction.
+/// Rates by socket and direction, one line each.
 pub struct Rates {
     out: File,
-    /// The lines are drawn in place.
+    /// True if the lines are redrawn in place.
     in_place: bool,
-    /// How many lines were drawn.
+    /// Number of lines drawn last.
     drawn: usize,
     since: Instant,
     types: BTreeMap<u64, String>,
@@ -41,17 +40,17 @@ struct Row {
 }
 
 impl Rates {
-    /// Of the sockets of this process.
+    /// Creates the rates of this process.
     pub fn new(reading: &Reading, out: File) -> Rates {
         let types = reading.sockets.iter().map(|socket| (socket.id, socket.type_name.clone())).collect();
         let (in_place, rows) = (out.is_terminal(), BTreeMap::new());
         Rates { out, in_place, drawn: 0, since: Instant::now(), types, rows }
     }
 
-    /// Rates of what has come since the last ones, and the lines.
+    /// Computes the rates since the last call and prints the lines.
     fn draw(&mut self) -> Result<()> {
         let now = Instant::now();
-        // The last one may come sooner, and is of that time.
+        // The last call may be early but still counts as a full interval.
         let seconds = now.duration_since(self.since).max(PACE).as_secs_f64();
         self.since = now;
         let mut text = String::new();
@@ -103,7 +102,7 @@ impl View for Rates {
     }
 }
 
-/// Each rate as a block, as high as it is beside the highest one.
+/// Returns one block per rate, scaled to the highest rate.
 fn blocks(rates: &VecDeque<f64>) -> String {
     let most = rates.iter().copied().fold(0.0, f64::max);
     let block = |rate: &f64| match rate {

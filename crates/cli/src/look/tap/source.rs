@@ -1,4 +1,4 @@
-//! The control socket of an observed process: copies of its messages, as they come.
+//! Client of the control socket of an observed process. It receives copies of the messages.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,58 +16,59 @@ use crate::failure::{Failure, Result};
 use crate::look::show::target;
 use crate::look::{self, Seen, Which};
 
-/// The longest answer to a request.
+/// Maximum length of the answer to a request.
 const ANSWER: usize = 4096;
-/// The answer comes at once, also from a program that is busy: a thread of its own gives it.
+/// Time limit for the answer. A separate thread of the program answers at once, even if the program
+/// is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// As long is waited for what is left of a process that closes the tap.
+/// Time limit for a process that closed the tap to remove its counters file.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Between two looks at it.
+/// Pause between two checks of it.
 const PAUSE: Duration = Duration::from_millis(10);
-/// As much is read at once.
+/// Size of a read.
 const PIECE: usize = 256 * 1024;
 
-/// A tap.
+/// Open tap.
 pub struct Source {
     found: Found,
-    /// The process, when the tap began.
+    /// Reading of the process when the tap began.
     pub reading: Reading,
-    /// The socket that was asked for; all if none was.
+    /// Requested socket. `None` for all sockets.
     pub socket: Option<u64>,
     stream: UnixStream,
     buffer: Vec<u8>,
-    /// Where the next frame begins in it.
+    /// Start of the next frame in `buffer`.
     start: usize,
 }
 
-/// What comes next.
+/// Next event of a tap.
 pub enum Next {
-    /// A message.
+    /// Copy of a message.
     Copy(Copied),
-    /// This many messages were missed.
+    /// Number of messages that the tap missed.
     Missed(u64),
-    /// Nothing, until the time that was named.
+    /// The given time was reached.
     Time,
     /// The program has closed the tap.
     Ended,
 }
 
-/// How a process ended that was tapped.
+/// Reason why a tapped process closed the tap.
 pub enum End {
-    /// It has ended its contexts, and may run on.
+    /// It has terminated its contexts and may still run.
     Closed,
-    /// It was killed, has crashed, or has left without ending its contexts.
+    /// It was killed, has crashed, or has exited without terminating its contexts.
     Died,
 }
 
 impl Source {
-    /// Asks the process, or one of its sockets: `PID` or `PID/SOCKET`.
+    /// Opens a tap for `PID` or `PID/SOCKET`.
     pub fn open(what: &str, request: Request) -> Result<Source> {
         let (process, socket) = target(what)?;
         Source::of(process, Request { socket, ..request })
     }
 
-    /// Asks this process.
+    /// Opens a tap of this process.
     pub fn of(process: u32, request: Request) -> Result<Source> {
         let socket = request.socket;
         let seen = look::of(process, Which::All)?;
@@ -97,7 +98,7 @@ impl Source {
         Ok(source)
     }
 
-    /// The line in answer to the request.
+    /// Returns the line that answers the request.
     fn answer(&mut self) -> io::Result<String> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -114,7 +115,7 @@ impl Source {
         }
     }
 
-    /// The next thing, until this time.
+    /// Returns the next event, at the latest at this time.
     pub fn next(&mut self, until: Option<Instant>) -> Result<Next> {
         self.try_next(until).map_err(|error| Failure::failed(format!("the tap: {error}")))
     }
@@ -129,7 +130,7 @@ impl Source {
             }
             match self.read() {
                 Ok(0) => return Ok(Next::Ended),
-                // Killed with something unread.
+                // The process was killed while data were unread.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Next::Ended),
                 Err(error) => return Err(error),
                 Ok(_) => {}
@@ -137,19 +138,19 @@ impl Source {
         }
     }
 
-    /// Whether the next thing is at hand.
+    /// True if the next event is available at once.
     pub fn has_more(&self) -> bool {
         self.length().is_some_and(|length| self.buffer.len() - self.start >= 4 + length)
             || self.wait(Some(Instant::now())).unwrap_or(false)
     }
 
-    /// The length of the frame that begins what was read.
+    /// Returns the length of the next frame, if its header was read.
     fn length(&self) -> Option<usize> {
         let length = self.buffer[self.start..].first_chunk::<4>()?;
         Some(u32::from_le_bytes(*length) as usize)
     }
 
-    /// The next frame, if it was read.
+    /// Returns the next frame, if it was read completely.
     fn frame(&mut self) -> io::Result<Option<Frame>> {
         while let Some(length) = self.length() {
             if length > LONGEST_FRAME {
@@ -158,7 +159,7 @@ impl Source {
             let end = self.start + 4 + length;
             let Some(mut bytes) = self.buffer.get(self.start..end) else { break };
             self.start = end;
-            // `None` is one of a kind that is not known here.
+            // `None` is a frame of an unknown kind.
             if let Some(frame) = Frame::read(&mut bytes)? {
                 return Ok(Some(frame));
             }
@@ -166,7 +167,7 @@ impl Source {
         Ok(None)
     }
 
-    /// Waits until something can be read; false if nothing could until this time.
+    /// Waits until data can be read. Returns false if the time is reached first.
     fn wait(&self, until: Option<Instant>) -> io::Result<bool> {
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -197,15 +198,15 @@ impl Source {
         read
     }
 
-    /// The file of counters.
+    /// Returns the path of the counters file.
     pub fn path(&self) -> &Path {
         &self.found.path
     }
 
-    /// How the process ended that has closed the tap.
+    /// Returns the reason why the process closed the tap.
     pub fn end(&self) -> End {
         let until = Instant::now() + FAREWELL;
-        // The file goes after the tap. It stays if the process had no time to remove it.
+        // The counters file is removed after the tap. It remains if the process died too early.
         while self.found.path.exists() {
             if !lives(self.found.pid) {
                 return End::Died;
@@ -219,10 +220,10 @@ impl Source {
     }
 }
 
-/// Whether a process of this number is more than what its parent has not yet taken note of.
+/// True if a process with this number exists and is not a zombie.
 fn lives(pid: u32) -> bool {
     let state = fs::read_to_string(PathBuf::from(format!("/proc/{pid}/stat")));
-    // Behind the name, which may have any letters in it.
+    // The state follows the name, which may contain any character.
     let state = state.ok().and_then(|text| text.rsplit_once(") ").map(|(_, behind)| behind.to_owned()));
     state.is_some_and(|state| !state.starts_with(['Z', 'X']))
 }

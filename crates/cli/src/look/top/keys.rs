@@ -1,6 +1,6 @@
-//! Bytes of a terminal as keys: the sequences of xterm that all have taken over.
+//! Parses the bytes of a terminal as keys, with the widely supported sequences of xterm.
 
-/// A key that means something here.
+/// Key with a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Up,
@@ -14,19 +14,19 @@ pub enum Key {
     Enter,
     Escape,
     Back,
-    /// Ctrl-C, and Ctrl-D.
+    /// Ctrl-C or Ctrl-D.
     Interrupt,
     Letter(char),
 }
 
-/// Bytes that are not yet a whole key.
+/// Parser of keys. It keeps the bytes of an incomplete key.
 #[derive(Default)]
 pub struct Keys {
     pending: Vec<u8>,
 }
 
 impl Keys {
-    /// The keys that these bytes complete.
+    /// Returns the keys that these bytes complete.
     pub fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
@@ -37,19 +37,20 @@ impl Keys {
         keys
     }
 
-    /// Whether there is the beginning of a key.
+    /// True if a key is incomplete.
     pub fn is_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// No more bytes come for what is pending: an escape was just that.
+    /// Ends an incomplete key: its bytes were the Escape key.
     pub fn give_up(&mut self) -> Option<Key> {
         let begun = std::mem::take(&mut self.pending);
         (begun.first() == Some(&0x1b)).then_some(Key::Escape)
     }
 }
 
-/// The first key and its length; a key that means nothing is `None`. Nothing if it is not whole.
+/// Returns the first key and its length, or `None` if it is incomplete. A key without a function is
+/// an inner `None`.
 fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     Some(match bytes {
         [] | [0x1b] | [0x1b, b'[' | b'O'] => return None,

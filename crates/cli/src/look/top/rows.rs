@@ -1,4 +1,4 @@
-//! What is shown of a socket or a peer, and in which order.
+//! Rows of sockets and peers, and their order.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Its name.
+    /// Returns the name of the order.
     pub fn name(self) -> &'static str {
         match self {
             Order::Trouble => "trouble",
@@ -41,7 +41,7 @@ impl Order {
         }
     }
 
-    /// The next one.
+    /// Returns the next order.
     pub fn next(self) -> Order {
         let all = [Order::Trouble, Order::Out, Order::In, Order::Queued, Order::Peers, Order::Pid];
         let at = all.iter().position(|order| *order == self).unwrap_or(0);
@@ -49,45 +49,45 @@ impl Order {
     }
 }
 
-/// Names a socket on this machine.
+/// Identifies a socket on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketKey {
-    /// The file of its process.
+    /// Counters file of its process.
     pub path: PathBuf,
     pub socket: u64,
 }
 
-/// How bad it is.
+/// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
     None,
-    /// Worth a look.
+    /// Worth attention.
     Some,
-    /// Messages are lost, or nothing moves.
+    /// Messages are lost, or the socket is stuck.
     Bad,
 }
 
-/// A socket.
+/// Row of a socket.
 pub struct SocketRow<'a> {
     pub process: &'a Tracked,
     pub socket: &'a Socket,
     pub rates: Rates,
     pub queued: u64,
-    /// How full the fullest queue is, in per mille.
+    /// Fill level of its fullest queue, in per mille.
     pub fullest: u64,
     pub trouble: Trouble,
-    /// What is noteworthy, in a few words.
+    /// Short note about a problem.
     pub note: String,
 }
 
 impl SocketRow<'_> {
-    /// Its name.
+    /// Returns the identity of the socket.
     pub fn key(&self) -> SocketKey {
         SocketKey { path: self.process.found.path.clone(), socket: self.socket.id }
     }
 }
 
-/// All sockets that the filter lets through, in order.
+/// Returns all sockets that match the filter, in order.
 pub fn sockets<'a>(sample: &'a Sample, order: Order, filter: &str) -> Vec<SocketRow<'a>> {
     let mut rows = Vec::new();
     for process in &sample.processes {
@@ -114,7 +114,7 @@ pub fn sockets<'a>(sample: &'a Sample, order: Order, filter: &str) -> Vec<Socket
     rows
 }
 
-/// Whether the text is in the process, the type, an endpoint or the note, in any case.
+/// True if the process, the type, an endpoint or the note contains the text. Ignores case.
 fn passes(row: &SocketRow<'_>, by: &BySocket<'_>, filter: &str) -> bool {
     let filter = filter.to_lowercase();
     let has = |text: &str| text.to_lowercase().contains(&filter);
@@ -167,25 +167,25 @@ fn socket_row<'a>(process: &'a Tracked, socket: &'a Socket, by: &BySocket<'_>) -
     SocketRow { process, socket, rates, queued, fullest, trouble, note }
 }
 
-/// How full the fuller queue of a peer is, in per mille.
+/// Returns the fill level of the fuller queue of a peer, in per mille.
 fn fill(peer: &Peer) -> u64 {
     let part = |queued: u64, limit: u64| (queued.saturating_mul(1000)).checked_div(limit).unwrap_or(0);
     part(peer.queued_out, peer.limit_out).max(part(peer.queued_in, peer.limit_in))
 }
 
-/// A peer.
+/// Row of a peer.
 pub struct PeerRow<'a> {
     pub peer: &'a Peer,
     pub rates: Rates,
     pub trouble: Trouble,
-    /// By what it is known.
+    /// Name of the peer.
     pub name: String,
     pub waiting: String,
     pub trip: String,
     pub note: String,
 }
 
-/// The peers of a socket, the slowest first.
+/// Returns the peers of a socket, the slowest first.
 pub fn peers<'a>(process: &'a Tracked, socket: u64) -> Vec<PeerRow<'a>> {
     let now = process.reading.process.written;
     let mut peers: Vec<&Peer> = process.reading.peers_of(socket).collect();
@@ -225,7 +225,7 @@ fn peer_row<'a>(process: &'a Tracked, peer: &'a Peer, now: u64) -> PeerRow<'a> {
     PeerRow { peer, rates, trouble, name, waiting, trip: round_trip(peer.round_trip_us), note }
 }
 
-/// The sums in the head line.
+/// Returns the totals for the header line.
 pub fn sums(sample: &Sample) -> (usize, usize, Rates) {
     let readings = sample.processes.iter().map(|process| &process.reading);
     let (sockets, peers) = readings.fold((0, 0), |(sockets, peers), reading: &Reading| {

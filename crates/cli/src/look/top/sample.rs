@@ -1,4 +1,4 @@
-//! Readings of all processes, and the rates between two of them.
+//! Readings of all processes, and the rates between two readings.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,35 +8,35 @@ use tautline_observe::{Found, Peer, Reading, Socket};
 use super::rows::SocketKey;
 use crate::look::Which;
 
-/// What happens in a second.
+/// Rates per second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
     pub sent: f64,
     pub received: f64,
-    /// Dropped, unroutable, and lost with a peer.
+    /// Messages dropped, unroutable, or lost with a peer.
     pub lost: f64,
 }
 
-/// A process.
+/// Process with its rates.
 pub struct Tracked {
     pub found: Found,
     pub reading: Reading,
-    /// By sockets.
+    /// Rates by socket.
     pub rates: HashMap<u64, Rates>,
-    /// By the peers of the socket that is looked into.
+    /// Rates by peer, for the socket whose peers are shown.
     pub peer_rates: HashMap<u64, Rates>,
 }
 
-/// All processes at the last look.
+/// All processes at the last reading.
 #[derive(Default)]
 pub struct Sample {
     pub processes: Vec<Tracked>,
-    /// What could not be read, in words.
+    /// Descriptions of unreadable files.
     pub faults: Vec<String>,
 }
 
 impl Sample {
-    /// Looks again; `into` is the socket whose peers are of interest.
+    /// Takes a new reading. `into` is the socket whose peers are shown.
     pub fn look(&mut self, which: Which, into: Option<&SocketKey>) {
         let mut before: HashMap<PathBuf, Tracked> =
             self.processes.drain(..).map(|process| (process.found.path.clone(), process)).collect();
@@ -59,7 +59,7 @@ impl Sample {
             .collect();
     }
 
-    /// A process of the last look.
+    /// Returns a process of the last reading.
     pub fn process(&self, key: &SocketKey) -> Option<&Tracked> {
         self.processes.iter().find(|process| process.found.path == key.path)
     }
@@ -72,7 +72,8 @@ impl Tracked {
             return;
         }
         if now.written <= then.written {
-            // It has not looked since, and what was known still holds, unless it has ended.
+            // The process has not updated its counters, so the old rates still hold unless it has
+            // ended.
             if self.found.runs {
                 (self.rates, self.peer_rates) = (before.rates, before.peer_rates);
             }
@@ -115,7 +116,7 @@ impl Tracked {
     }
 }
 
-/// Counts only rise; one that has not belongs to something else.
+/// Returns the rate of a counter. A counter that decreased belongs to another object and gives 0.
 fn rate(now: u64, then: u64, seconds: f64) -> f64 {
     now.saturating_sub(then) as f64 / seconds
 }

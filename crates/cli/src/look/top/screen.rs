@@ -1,4 +1,4 @@
-//! The screen of `taut top`: two lines of head, the rows, and a line of keys.
+//! Draws the screen of `taut top`: two header lines, the rows, and a line of keys.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::format::escaped;
 use crate::look::HOW;
 use crate::look::words::{count, many, rate};
 
-/// Lines that are no rows: two of head, the names of the columns, the keys.
+/// Number of lines besides rows: two header lines, the column names, the keys.
 const FRAME: u16 = 4;
 const KEYS: &str = "↑↓ choose  ⏎ peers  s sort  / filter  p pause  h help  q quit";
 const KEYS_OF_PEERS: &str = "↑↓ choose  ← back  p pause  h help  q quit";
@@ -33,7 +33,7 @@ const HELP: [&str; 15] = [
     "any key goes back",
 ];
 
-/// A column: its head, its width, and whether it stands at the right.
+/// Column: its header, its width, and true if it is aligned to the right.
 type Column = (&'static str, u16, bool);
 
 const SOCKETS: [Column; 8] = [
@@ -56,7 +56,7 @@ const PEERS: [Column; 6] = [
     ("TRIP", 6, true),
 ];
 
-/// Draws what there is.
+/// Draws the screen.
 pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
     let area = frame.area();
     let mut canvas = Canvas { buffer: frame.buffer_mut(), area, colours: state.colours };
@@ -151,7 +151,7 @@ fn head(state: &State, canvas: &mut Canvas<'_>) {
 
 fn sockets(state: &mut State, canvas: &mut Canvas<'_>, room: usize) {
     let rows = rows::sockets(&state.sample, state.order, &state.filter);
-    // The chosen socket stays chosen, wherever it stands now.
+    // Keep the chosen socket, even if its row has moved.
     let chosen = state.chosen.as_ref().and_then(|key| rows.iter().position(|row| row.key() == *key));
     let (at, first) = place(chosen.unwrap_or(state.at), state.first, rows.len(), room);
     canvas.columns(&SOCKETS);
@@ -178,7 +178,8 @@ fn sockets(state: &mut State, canvas: &mut Canvas<'_>, room: usize) {
     canvas.keys(KEYS);
 }
 
-/// The chosen row and the first one on the screen, so that the chosen one is seen.
+/// Returns the index of the chosen row, and the index of the first visible row so that the chosen
+/// one is visible.
 fn place(at: usize, first: usize, rows: usize, room: usize) -> (usize, usize) {
     let at = at.min(rows.saturating_sub(1));
     let first = first.min(at).max((at + 1).saturating_sub(room));
@@ -209,7 +210,7 @@ fn peer_cells(row: &PeerRow<'_>) -> [String; 6] {
     ]
 }
 
-/// What is drawn on.
+/// Drawing area.
 struct Canvas<'a> {
     buffer: &'a mut Buffer,
     area: Rect,

@@ -1,8 +1,8 @@
-//! The messages of a socket for the page, as server-sent events: `tap?of=PID&socket=ID`, and what
-//! else a request for a tap may have.
+//! Serves the messages of a socket as server-sent events: `tap?of=PID&socket=ID`, with further
+//! optional parameters of a tap.
 //!
-//! A message is JSON as `taut tap --jsonl` prints it. Other events are `missed`, with how many
-//! messages were, and `end`, with why.
+//! A message is JSON as in `taut tap --jsonl`. The event `missed` has the number of missed
+//! messages. The event `end` has the reason.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,17 @@ use crate::failure::{Failure, Result};
 use crate::look::http::{Answer, Events};
 use crate::look::tap::{Next, Source, object};
 
-/// As many pages are served at once: fewer than there are clients, so that pages go on.
+/// Maximum number of served pages. It is below the maximum number of clients, so that the main page
+/// keeps working.
 const MOST: usize = 8;
-/// So often a page that has gone is noticed where no messages go.
+/// Interval of the checks for a closed page while no messages arrive.
 const PACE: Duration = Duration::from_secs(1);
-/// As much is shown of a part, unless less is asked for.
+/// Maximum number of bytes per part, unless the page requests fewer.
 const BYTES: u64 = 400;
 
 static SERVED: AtomicUsize = AtomicUsize::new(0);
 
-/// What the page has asked for.
+/// Answers the request of the page.
 pub fn of(question: &str) -> Answer {
     if SERVED.fetch_add(1, Ordering::SeqCst) >= MOST {
         SERVED.fetch_sub(1, Ordering::SeqCst);
@@ -41,7 +42,7 @@ pub fn of(question: &str) -> Answer {
     })
 }
 
-/// Counted as long as it is there.
+/// Counts a served page until dropped.
 struct Served;
 
 impl Drop for Served {
@@ -61,7 +62,7 @@ fn open(question: &str) -> Result<Source> {
 }
 
 fn tell(source: &mut Source, page: &Events) -> io::Result<()> {
-    // The page learns that the tap has begun.
+    // Inform the page that the tap has begun.
     event(page, "begin", "")?;
     let mut number = 0;
     loop {
@@ -80,7 +81,7 @@ fn tell(source: &mut Source, page: &Events) -> io::Result<()> {
     }
 }
 
-/// One event. The text has no ends of lines but those of a failure.
+/// Sends one event. Line breaks, which only a failure contains, become spaces.
 fn event(page: &Events, name: &str, text: &str) -> io::Result<()> {
     page.send(format!("event: {name}\ndata: {}\n\n", text.replace('\n', " ")))
 }

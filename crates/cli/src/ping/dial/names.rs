@@ -1,4 +1,4 @@
-//! Names of Unix domain sockets outside of the file system: Linux has them.
+//! Abstract names of Unix domain sockets, on Linux.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;

@@ -1,9 +1,9 @@
-//! Names of Unix domain sockets outside of the file system: this system does not have them.
+//! Stub for systems without abstract names of Unix domain sockets.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 
-/// Cannot be done.
+/// Always fails.
 pub fn connect(_: &str) -> io::Result<UnixStream> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no ipc://@ names"))
 }
