@@ -173,7 +173,7 @@ pub unsafe extern "C" fn zmq_ctx_set_ext(
             if value.is_null() || isize::try_from(size).is_err() {
                 return Err(Error::Invalid);
             }
-            // SAFETY: not null, and guaranteed by the caller.
+            // SAFETY: not null, and valid, as guaranteed by the caller.
             context.set_bytes(option, unsafe { std::slice::from_raw_parts(value.cast(), size) })
         }))
     })
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn zmq_ctx_get_ext(
             if value.is_null() || size.is_null() {
                 return Err(Error::Fault);
             }
-            // SAFETY: not null, and guaranteed by the caller.
+            // SAFETY: not null, and valid, as guaranteed by the caller.
             unsafe {
                 let room = std::slice::from_raw_parts_mut(value.cast(), (*size).min(isize::MAX as usize));
                 *size = context.get_bytes(option, room)?;

@@ -21,7 +21,7 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
         if let Err(error) = random::fill(&mut secret[..]) {
             return fail(errno::of(&error).unwrap_or(errno::EIO));
         }
-        // SAFETY: both places are not null and have room for 41 characters guaranteed by the caller.
+        // SAFETY: both places are not null and have room for 41 characters, as guaranteed by the caller.
         unsafe {
             write_key(public_text, &public_key(&secret));
             write_key(secret_text, &secret);
@@ -38,12 +38,12 @@ pub unsafe extern "C" fn zmq_curve_public(public_text: *mut c_char, secret_text:
         return fail(errno::EFAULT);
     }
     guard(-1, || {
-        // SAFETY: not null, so a terminated string guaranteed by the caller.
+        // SAFETY: not null, so a terminated string, as guaranteed by the caller.
         let Some(secret) = decode_key(unsafe { CStr::from_ptr(secret_text) }.to_bytes()).map(Secret::new)
         else {
             return fail(errno::EINVAL);
         };
-        // SAFETY: not null, room for 41 characters guaranteed by the caller.
+        // SAFETY: not null, room for 41 characters, as guaranteed by the caller.
         unsafe { write_key(public_text, &public_key(&secret)) };
         0
     })

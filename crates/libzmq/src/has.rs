@@ -33,7 +33,7 @@ pub unsafe extern "C" fn zmq_has(capability: *const c_char) -> c_int {
     if capability.is_null() {
         return 0;
     }
-    // SAFETY: not null, so a terminated string guaranteed by the caller.
+    // SAFETY: not null, so a terminated string, as guaranteed by the caller.
     let asked = unsafe { CStr::from_ptr(capability) };
     c_int::from(CAPABILITIES.iter().any(|&(name, present)| name == asked && present()))
 }

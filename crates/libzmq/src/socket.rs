@@ -170,7 +170,7 @@ pub unsafe extern "C" fn zmq_unbind(socket: *mut c_void, endpoint: *const c_char
     unsafe { with_endpoint(socket, endpoint, Socket::unbind, SharedSocket::unbind) }
 }
 
-/// Closes the connection to an endpoint. -1 with ENOENT if there is none.
+/// Closes the connection to an endpoint. -1 with ENOENT if the endpoint is not connected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_disconnect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
     // SAFETY: the caller passes null or a handle, and null or a string.

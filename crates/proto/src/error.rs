@@ -36,7 +36,7 @@ pub enum ProtocolError {
     Tls(TlsFault),
     /// The system has no random bytes for keys.
     NoRandomness,
-    /// The system has no memory for what the peer sends.
+    /// The system has no memory for the peer's data.
     NoMemory,
 }
 

@@ -164,7 +164,7 @@ impl TlsConfig {
     }
 }
 
-/// True if a text in PEM has certificates, and nothing malformed.
+/// True if a text in PEM has certificates, and all of them are well formed.
 pub fn has_certificates(pem: &[u8]) -> bool {
     certificates_in(pem).is_some()
 }
