@@ -472,7 +472,7 @@ mod tests {
         let context = Context::new();
         let handle = Handle::new(&context);
         let of_the_parent = handle.enter().unwrap();
-        // This is the memory of a forked child: a thread is inside, in another process.
+        // Imitate the memory of a forked child: a thread is inside, in another process.
         handle.slot().body().process.store(u32::MAX, Ordering::Relaxed);
         drop(handle.enter().unwrap());
         std::mem::forget(of_the_parent);

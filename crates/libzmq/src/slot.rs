@@ -53,8 +53,8 @@ const UNUSED: u32 = 0xDEAD_DEAD;
 pub(crate) struct Spare<T: 'static> {
     list: Mutex<VecDeque<&'static Slot<T>>>,
     /// Total number of slots made.
-    // Relaxed: own: written under the lock of the list. After a fork the lock may be missing: then
-    // it is only a number.
+    // Relaxed: own: written under the lock of the list. Without the lock, after a fork, it is only
+    // a number.
     made: AtomicUsize,
     /// The slot that was made last. `next` leads to the others.
     // Relaxed: look: the exchange decides.
