@@ -88,9 +88,9 @@ enum State {
     Signature,
     /// The signature has arrived; the version octet is next.
     Revision,
-    /// Later octets of a 2.0 greeting. The version tells whether 1.0 or 2.0 frames follow.
+    /// Remaining octets of a 2.0 greeting. The version tells whether 1.0 or 2.0 frames follow.
     OlderGreeting(Version),
-    /// Later octets of a 3.x greeting.
+    /// Remaining octets of a 3.x greeting.
     Greeting,
     /// The identity frame of a peer before 3.0, with its socket type if the peer announced it.
     Identity(Version, Option<SocketType>),
