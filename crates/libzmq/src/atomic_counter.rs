@@ -1,10 +1,10 @@
-//! `zmq_atomic_counter_*`: a counter that any thread may change. The handle is the counter itself;
-//! a null handle counts nothing.
+//! `zmq_atomic_counter_*`: a counter that any thread may change. The handle is the counter itself.
+//! With a null handle the functions do nothing.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// A new counter at zero, to be given to [`zmq_atomic_counter_destroy`].
+/// Makes a counter with the value zero, to be released with [`zmq_atomic_counter_destroy`].
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_atomic_counter_new() -> *mut c_void {
     Box::into_raw(Box::new(AtomicI32::new(0))).cast()
@@ -13,30 +13,30 @@ pub extern "C" fn zmq_atomic_counter_new() -> *mut c_void {
 /// Sets the counter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_atomic_counter_set(counter: *mut c_void, value: c_int) {
-    // SAFETY: the caller gives null or a living counter.
+    // SAFETY: the caller passes null or a live counter.
     if let Some(counter) = unsafe { at(counter) } {
         counter.store(value, Ordering::SeqCst);
     }
 }
 
-/// Adds one; gives the value before.
+/// Adds one and returns the previous value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_atomic_counter_inc(counter: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a living counter.
+    // SAFETY: the caller passes null or a live counter.
     unsafe { at(counter) }.map_or(0, |counter| counter.fetch_add(1, Ordering::SeqCst))
 }
 
-/// Takes one away; gives 0 if that made the counter zero, else 1.
+/// Subtracts one. Returns 0 if the counter is zero now, else 1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_atomic_counter_dec(counter: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a living counter.
+    // SAFETY: the caller passes null or a live counter.
     unsafe { at(counter) }.map_or(0, |counter| c_int::from(counter.fetch_sub(1, Ordering::SeqCst) != 1))
 }
 
-/// The counter's value now.
+/// Returns the counter's current value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_atomic_counter_value(counter: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a living counter.
+    // SAFETY: the caller passes null or a live counter.
     unsafe { at(counter) }.map_or(0, |counter| counter.load(Ordering::SeqCst))
 }
 
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn zmq_atomic_counter_destroy(counter: *mut *mut c_void) {
     if counter.is_null() {
         return;
     }
-    // SAFETY: the caller gives a valid place, which holds null or a living counter of
+    // SAFETY: the caller passes a valid place, which holds null or a live counter of
     // zmq_atomic_counter_new.
     unsafe {
         let old = counter.replace(std::ptr::null_mut());
@@ -57,9 +57,9 @@ pub unsafe extern "C" fn zmq_atomic_counter_destroy(counter: *mut *mut c_void) {
 }
 
 /// # Safety
-/// `counter` is null or a living counter.
+/// `counter` is null or a live counter.
 unsafe fn at<'a>(counter: *mut c_void) -> Option<&'a AtomicI32> {
-    // SAFETY: the caller's word; counters are only ever accessed atomically.
+    // SAFETY: guaranteed by the caller. Counters are only ever accessed atomically.
     unsafe { counter.cast::<AtomicI32>().as_ref() }
 }
 
@@ -117,7 +117,7 @@ mod tests {
             }
         });
         let mut counter = counter as *mut c_void;
-        // SAFETY: nothing uses the counter any more.
+        // SAFETY: all threads that used the counter have ended.
         unsafe {
             assert_eq!(zmq_atomic_counter_value(counter), 4000);
             zmq_atomic_counter_destroy(&mut counter);

@@ -1,7 +1,7 @@
 //! `zmq_ctx_*`: contexts, and their older names `zmq_init`, `zmq_term` and `zmq_ctx_destroy`.
 //!
-//! Any thread may call any of these at any time: each call works on a reference of its own, so that
-//! `zmq_ctx_term`, which blocks until all sockets are closed, holds nothing that others need.
+//! Any thread may call any of these at any time. Each call works on its own reference, so a
+//! `zmq_ctx_term` that waits until all sockets are closed blocks no other call.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -16,11 +16,11 @@ use crate::slot::{Body, Slot, Spare};
 /// `ZMQ_IO_THREADS`.
 const IO_THREADS: c_int = 1;
 
-/// What a context's slot holds.
+/// Content of a context's slot.
 #[derive(Default)]
 pub(crate) struct ContextBody(Mutex<Occupant>);
 
-/// The context while its handle is good, and how many were here before it.
+/// The context while its handle is valid, and the number of contexts that this slot held before.
 #[derive(Default)]
 struct Occupant {
     context: Option<Context>,
@@ -44,15 +44,15 @@ impl Body for ContextBody {
 
 pub(crate) type ContextSlot = Slot<ContextBody>;
 
-/// A reference to the context behind a handle. Fault if it is none, Interrupted if a forked child
-/// has inherited it.
+/// Returns a reference to the context behind a handle. Fault if the handle is invalid, Interrupted
+/// if a forked child has inherited it.
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
 unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         return Err(match unsafe { ContextSlot::inherited(handle) } {
             Some(_) => Error::Interrupted,
             None => Error::Fault,
@@ -61,7 +61,7 @@ unsafe fn context(handle: *mut c_void) -> Result<Context, Error> {
     slot.body().lock().context.clone().ok_or(Error::Fault)
 }
 
-/// A new socket of the context behind a handle.
+/// Makes a socket in the context behind a handle.
 ///
 /// # Safety
 /// As for [`zmq_ctx_term`].
@@ -69,13 +69,13 @@ pub(crate) unsafe fn socket(
     handle: *mut c_void,
     socket_type: Option<tautline_core::SocketType>,
 ) -> Result<tautline_core::Socket, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let context = unsafe { context(handle) }?;
     context.socket(socket_type.ok_or(Error::Invalid)?)
 }
 
-/// A new context, to be given to [`zmq_ctx_term`]. Null with EINVAL if TAUT_POLICY names a policy
-/// that cannot be read; why is told on standard error.
+/// Makes a context, to be released with [`zmq_ctx_term`]. Null with EINVAL if TAUT_POLICY names a
+/// policy that cannot be read; the reason goes to standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_ctx_new() -> *mut c_void {
     guard(null_mut(), || {
@@ -89,15 +89,15 @@ pub extern "C" fn zmq_ctx_new() -> *mut c_void {
     })
 }
 
-/// Ends a context: wakes all blocked calls with ETERM, waits until all its sockets are closed and
-/// their messages sent or out of time. -1 with EFAULT if there is no context, with EINTR if a
-/// signal came; then it may be called again.
+/// Terminates a context. Wakes all blocked calls with ETERM, and waits until all sockets are closed
+/// and their messages are sent or their linger time is over. -1 with EFAULT if there is no context,
+/// with EINTR if a signal arrived; the program may then call it again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         let Some(slot) = (unsafe { ContextSlot::at(handle) }) else {
-            // SAFETY: the caller gives null or a handle.
+            // SAFETY: the caller passes null or a handle.
             return match unsafe { ContextSlot::inherited(handle) } {
                 Some(slot) if slot.retire_inherited() => 0,
                 _ => fail(Error::Fault),
@@ -113,7 +113,8 @@ pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
         }
         let last = {
             let mut occupant = slot.body().lock();
-            // Another thread may have ended the same context, and a new one be here by now.
+            // By now another thread may have terminated the same context, and the slot may hold a
+            // new one.
             if occupant.generation != generation || !slot.retire() {
                 return 0;
             }
@@ -127,37 +128,38 @@ pub unsafe extern "C" fn zmq_ctx_term(handle: *mut c_void) -> c_int {
 }
 
 /// Wakes all blocked calls of the context's sockets and fails all later ones, with ETERM. The
-/// context remains to be ended. -1 with EFAULT if there is no context.
+/// program must still terminate the context. -1 with EFAULT if there is no context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_shutdown(handle: *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         match unsafe { context(handle) } {
             Ok(context) => status(context.shutdown()),
-            // The sockets that a forked child has inherited are shut for it.
+            // A forked child cannot use the sockets that it has inherited, so they count as shut
+            // down.
             Err(Error::Interrupted) => 0,
             Err(error) => fail(error),
         }
     })
 }
 
-/// Sets an option of the context. -1 with EFAULT if there is none, with EINVAL if option or value
-/// are unknown.
+/// Sets an option of the context. -1 with EFAULT if there is no context, with EINVAL if option or
+/// value are unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_set(handle: *mut c_void, option: c_int, value: c_int) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     guard(-1, || status(unsafe { context(handle) }.and_then(|context| context.set(option, value))))
 }
 
-/// The value of an option of the context. -1 with EFAULT if there is none, with EINVAL if the
-/// option is unknown.
+/// Returns the value of an option of the context. -1 with EFAULT if there is no context, with
+/// EINVAL if the option is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_get(handle: *mut c_void, option: c_int) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     guard(-1, || unsafe { context(handle) }.and_then(|context| context.get(option)).unwrap_or_else(fail))
 }
 
-/// [`zmq_ctx_set`] from `size` bytes, for values that are no number.
+/// Does the same as [`zmq_ctx_set`] with `size` bytes, for values that are not numbers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_set_ext(
     handle: *mut c_void,
@@ -166,19 +168,19 @@ pub unsafe extern "C" fn zmq_ctx_set_ext(
     size: usize,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or `size` readable bytes.
+        // SAFETY: the caller passes null or a handle, and null or `size` readable bytes.
         status(unsafe { context(handle) }.and_then(|context| {
             if value.is_null() || isize::try_from(size).is_err() {
                 return Err(Error::Invalid);
             }
-            // SAFETY: not null, and the caller's word.
+            // SAFETY: not null, and valid, as guaranteed by the caller.
             context.set_bytes(option, unsafe { std::slice::from_raw_parts(value.cast(), size) })
         }))
     })
 }
 
-/// [`zmq_ctx_get`] to `value`, which has room for `*size` bytes; `*size` becomes the length of the
-/// value.
+/// Does the same as [`zmq_ctx_get`] into `value`, which has room for `*size` bytes. Sets `*size` to
+/// the length of the value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_get_ext(
     handle: *mut c_void,
@@ -187,12 +189,12 @@ pub unsafe extern "C" fn zmq_ctx_get_ext(
     size: *mut usize,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
+        // SAFETY: the caller passes null or a handle, and for the rest null or valid room.
         status(unsafe { context(handle) }.and_then(|context| {
             if value.is_null() || size.is_null() {
                 return Err(Error::Fault);
             }
-            // SAFETY: not null, and the caller's word.
+            // SAFETY: not null, and valid, as guaranteed by the caller.
             unsafe {
                 let room = std::slice::from_raw_parts_mut(value.cast(), (*size).min(isize::MAX as usize));
                 *size = context.get_bytes(option, room)?;
@@ -202,7 +204,8 @@ pub unsafe extern "C" fn zmq_ctx_get_ext(
     })
 }
 
-/// [`zmq_ctx_new`] with a number of I/O threads. Null with EINVAL if that is negative.
+/// Does the same as [`zmq_ctx_new`] with a number of I/O threads. Null with EINVAL if the number is
+/// negative.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
     if io_threads < 0 {
@@ -210,20 +213,20 @@ pub extern "C" fn zmq_init(io_threads: c_int) -> *mut c_void {
         return null_mut();
     }
     let handle = zmq_ctx_new();
-    // SAFETY: null or a handle. The number was checked; should the context not like it, its own
+    // SAFETY: null or a handle. The number was checked. If the context refuses it nevertheless, the
     // default stays.
     unsafe { zmq_ctx_set(handle, IO_THREADS, io_threads) };
     handle
 }
 
-/// [`zmq_ctx_term`].
+/// Old name of [`zmq_ctx_term`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_term(handle: *mut c_void) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_ctx_term(handle) }
 }
 
-/// [`zmq_ctx_term`].
+/// Old name of [`zmq_ctx_term`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ctx_destroy(handle: *mut c_void) -> c_int {
     // SAFETY: the same contract.

@@ -9,8 +9,8 @@ use tautline_io::{errno, random};
 
 use crate::guard::guard;
 
-/// Stores a new key pair; each place has room for 41 characters. -1 with the system's errno if it
-/// gives no random bytes, with EFAULT for a null place.
+/// Stores a new key pair. Each place has room for 41 characters. -1 with the system's errno if it
+/// has no random bytes, with EFAULT for a null place.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text: *mut c_char) -> c_int {
     if public_text.is_null() || secret_text.is_null() {
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
         if let Err(error) = random::fill(&mut secret[..]) {
             return fail(errno::of(&error).unwrap_or(errno::EIO));
         }
-        // SAFETY: both places are not null and have room for 41 characters by the caller's word.
+        // SAFETY: both places are not null and have room for 41 characters, as guaranteed by the caller.
         unsafe {
             write_key(public_text, &public_key(&secret));
             write_key(secret_text, &secret);
@@ -30,20 +30,20 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
     })
 }
 
-/// Stores the public key of a secret one; the place has room for 41 characters. -1 with EINVAL if
-/// the secret is not 40 characters of Z85, with EFAULT for null.
+/// Stores the public key of a secret key. The place has room for 41 characters. -1 with EINVAL if
+/// the secret key is not 40 characters of Z85, with EFAULT for null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_curve_public(public_text: *mut c_char, secret_text: *const c_char) -> c_int {
     if public_text.is_null() || secret_text.is_null() {
         return fail(errno::EFAULT);
     }
     guard(-1, || {
-        // SAFETY: not null, so a terminated string by the caller's word.
+        // SAFETY: not null, so a terminated string, as guaranteed by the caller.
         let Some(secret) = decode_key(unsafe { CStr::from_ptr(secret_text) }.to_bytes()).map(Secret::new)
         else {
             return fail(errno::EINVAL);
         };
-        // SAFETY: not null, room for 41 characters by the caller's word.
+        // SAFETY: not null, room for 41 characters, as guaranteed by the caller.
         unsafe { write_key(public_text, &public_key(&secret)) };
         0
     })
@@ -59,7 +59,7 @@ fn fail(number: c_int) -> c_int {
 unsafe fn write_key(dest: *mut c_char, key: &[u8; 32]) {
     let mut text = [0; TEXT_LEN + 1];
     text[..TEXT_LEN].copy_from_slice(&encode_key(key));
-    // SAFETY: the caller's word; a byte array needs no alignment.
+    // SAFETY: guaranteed by the caller; a byte array needs no alignment.
     unsafe { dest.cast::<[u8; TEXT_LEN + 1]>().write(text) }
 }
 

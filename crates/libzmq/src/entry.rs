@@ -1,15 +1,16 @@
-//! Entering a socket: from the handle that C gives to the engine's `&mut Socket`, one caller at a
+//! Entry to a socket: from the handle that C passes to the engine's `&mut Socket`, one caller at a
 //! time.
 //!
-//! Called by every function that takes a socket. A socket belongs to one thread at a time and moves
-//! between threads only with a full fence (zmq_socket(3)); so entering costs a load and a store of
-//! the slot's `busy` byte and no locked instruction. The byte limits the damage of programs that
-//! break the rule: a thread that finds it set waits until the other caller is out. It cannot see
-//! two callers that enter within the same nanoseconds; an atomic exchange could, and costs 4 ns.
+//! Every function that takes a socket calls this file. A socket belongs to one thread at a time and
+//! moves between threads only with a full fence (zmq_socket(3)). Entering therefore costs only a
+//! load and a store of the slot's `busy` byte and no locked instruction. The byte limits the damage
+//! of programs that break the rule: a thread that finds it set waits until the other caller has
+//! left. It cannot detect two callers that enter within the same nanoseconds. An atomic exchange
+//! could, but it costs 4 ns.
 //!
-//! A close is different. It ends the call of another thread, however long that would block, and
-//! never misses a call that enters at the same time: `open` and `busy` are a store and a load on
-//! each side, with a barrier between.
+//! Closing is different. It ends the call of another thread, however long that would block, and it
+//! never misses a call that enters at the same time: each side stores one of `open` and `busy` and
+//! loads the other, with a barrier between.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -23,29 +24,29 @@ use tautline_io::barrier;
 use crate::shared;
 use crate::slot::{Body, Slot, Spare};
 
-/// A slot with a socket in it.
+/// A slot that holds a socket.
 pub(crate) type SocketSlot = Slot<SocketBody>;
 
-/// What a socket's slot holds. In C order, so that `busy` lies beside the slot's tag.
+/// Content of a socket's slot. In C order, so that `busy` lies beside the slot's tag.
 #[repr(C)]
 pub(crate) struct SocketBody {
-    /// A caller is inside.
+    /// True while a caller is inside.
     // Relaxed: caller: a socket passes between threads with a full fence.
     busy: AtomicBool,
-    /// The socket is there, and no thread is closing it.
+    /// True if the socket exists and is not being closed by a thread.
     // Relaxed: caller, and fence: `Entry::new` and `close`.
     open: AtomicBool,
-    /// Written by the caller inside: where [`crate::poll`] keeps this entry.
-    // Relaxed: caller; to others it is a number, which they check.
+    /// Index at which [`crate::poll`] keeps this entry. Written by the caller inside.
+    // Relaxed: caller; other threads read it as a hint, which they check.
     mark: AtomicU32,
     /// The process in which the socket was made or last waited for.
     // Relaxed: caller: it differs only after a fork.
     process: AtomicU32,
-    /// Ends the call of another thread. There while the handle is good. Taken by the thread that
-    /// closes.
+    /// Ends the call of another thread. Present while the handle is valid. The closing thread takes
+    /// it.
     closer: UnsafeCell<Option<Closer>>,
-    /// Initialised while `open` is set, and until the thread that closes takes it out. Accessed
-    /// only by the caller inside.
+    /// Initialised while `open` is set, and until the closing thread takes the socket out. Only the
+    /// caller inside accesses it.
     socket: UnsafeCell<MaybeUninit<Socket>>,
 }
 
@@ -62,9 +63,9 @@ impl Default for SocketBody {
     }
 }
 
-// SAFETY: the socket, which is Send, is reached only through an `Entry`, and callers of one socket
-// take turns: by the contract of zmq_socket, and as far as `busy` can enforce it. The closer is
-// reached by the one thread that retires the slot. All else is atomic.
+// SAFETY: the socket is Send and is reached only through an `Entry`. Callers of one socket take
+// turns: the contract of zmq_socket demands it, and `busy` enforces it as far as it can. The closer
+// is reached only by the thread that retires the slot. All other fields are atomic.
 unsafe impl Sync for SocketBody {}
 
 impl Body for SocketBody {
@@ -77,22 +78,22 @@ impl Body for SocketBody {
 }
 
 impl SocketBody {
-    /// In a forked child: the type of the parent's socket.
+    /// Returns the type of the parent's socket, in a forked child.
     pub(crate) fn socket_type(&self) -> Option<SocketType> {
-        // SAFETY: a socket that is open is initialised, and its type never changes. No other thread
-        // is there, and none of the parent's is closing it.
+        // SAFETY: a socket that is open is initialised, and its type never changes. A forked child
+        // has no other thread, and no thread of the parent was closing the socket.
         self.open
             .load(Ordering::Relaxed)
             .then(|| unsafe { (*self.socket.get()).assume_init_ref() }.socket_type())
     }
 }
 
-/// Gives a new socket to C.
+/// Stores a new socket in a slot and returns its handle for C.
 pub(crate) fn open(socket: Socket) -> *mut c_void {
     let slot = SocketSlot::claim();
     let body = slot.body();
     body.process.store(std::process::id(), Ordering::Relaxed);
-    // SAFETY: the slot was claimed, so it is not in use, and its handle is not out.
+    // SAFETY: the slot was claimed, so it is not in use, and its handle is not published yet.
     unsafe {
         *body.closer.get() = Some(Closer::of(&socket));
         (*body.socket.get()).write(socket);
@@ -101,19 +102,19 @@ pub(crate) fn open(socket: Socket) -> *mut c_void {
     slot.publish()
 }
 
-/// Ends the handle and closes the socket. A call of another thread in it fails with NotSocket; this
-/// waits until that thread has left, which a call that blocks does at once. NotSocket if the handle
-/// is none.
+/// Invalidates the handle and closes the socket. A call of another thread on the socket fails with
+/// NotSocket. This function waits until that thread has left, which a blocked call does at once.
+/// NotSocket if the handle is invalid.
 ///
 /// # Safety
 /// As for [`Entry::new`].
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SocketSlot::at(handle) }) else {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         return unsafe { shared::close(handle) };
     };
-    // One of several threads that close wins.
+    // If several threads close at the same time, one of them wins.
     if !slot.retire() {
         return Err(Error::NotSocket);
     }
@@ -121,7 +122,7 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
     body.open.store(false, Ordering::Relaxed);
     // Store `open`, then load `busy`: pairs with the fence in `Entry::new`.
     barrier::heavy();
-    // SAFETY: this thread has retired the slot, and nothing else takes the closer out.
+    // SAFETY: this thread has retired the slot, and only the retiring thread takes the closer out.
     let closer = unsafe { &mut *body.closer.get() }.take();
     if body.busy.load(Ordering::Acquire) {
         if let Some(closer) = closer {
@@ -129,14 +130,14 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
         }
         wait_until_left(body);
     }
-    // SAFETY: it was open until now. No caller is inside, and none that enters finds it open.
+    // SAFETY: the socket was open until now. No caller is inside, and a new caller finds it closed.
     let socket = unsafe { (*body.socket.get()).assume_init_read() };
     slot.recycle();
     socket.close();
     Ok(())
 }
 
-/// A caller's stay in a socket; ends when dropped.
+/// Access of one caller to a socket. Ends when dropped.
 pub(crate) struct Entry {
     slot: &'static SocketSlot,
 }
@@ -144,20 +145,20 @@ pub(crate) struct Entry {
 impl Drop for Entry {
     #[inline(always)]
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `enter`, should the next caller be another thread
+        // Release: pairs with the Acquire in `enter`, in case the next caller is another thread
         // without a fence.
         self.slot.body().busy.store(false, Ordering::Release);
     }
 }
 
 impl Entry {
-    /// Enters the socket behind a handle. NotSocket if it is none.
+    /// Enters the socket behind a handle. NotSocket if the handle is invalid.
     ///
     /// # Safety
     /// `handle` is null, or points to four readable bytes.
     #[inline(always)]
     pub(crate) unsafe fn new(handle: *mut c_void) -> Result<Entry, Error> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let slot = unsafe { SocketSlot::at(handle) }.ok_or(Error::NotSocket)?;
         if slot.body().busy.load(Ordering::Acquire) {
             wait_for_turn(slot)?;
@@ -168,50 +169,50 @@ impl Entry {
         Ok(Entry { slot })
     }
 
-    /// The socket. NotSocket if another thread closes it.
+    /// Returns the socket. NotSocket if another thread is closing it.
     #[inline(always)]
     pub(crate) fn socket(&mut self) -> Result<&mut Socket, Error> {
         let body = self.slot.body();
         if !body.open.load(Ordering::Relaxed) {
             return Err(Error::NotSocket);
         }
-        // SAFETY: it is open, and stays initialised while this caller is inside. This caller is
-        // inside alone; see the unsafe impl of Sync above.
+        // SAFETY: the socket is open, and stays initialised while this caller is inside. No other
+        // caller is inside; see the unsafe impl of Sync above.
         Ok(unsafe { (*body.socket.get()).assume_init_mut() })
     }
 
-    /// Whether this is the handle of a socket of one thread.
+    /// True if this is the handle of a socket that belongs to one thread.
     ///
     /// # Safety
     /// As for [`Entry::new`].
     pub(crate) unsafe fn is_handle(handle: *mut c_void) -> bool {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { SocketSlot::at(handle) }.is_some()
     }
 
-    /// Notes where the caller keeps this entry, for [`marked`].
+    /// Stores the index at which the caller keeps this entry, for [`marked`].
     pub(crate) fn mark(&self, index: u32) {
         self.slot.body().mark.store(index, Ordering::Relaxed);
     }
 
-    /// Whether this is an entry of the socket behind `handle`.
+    /// True if this is an entry of the socket behind `handle`.
     pub(crate) fn is_of(&self, handle: *mut c_void) -> bool {
         self.slot.handle() == handle
     }
 }
 
-/// What the caller inside the socket noted last; only a hint, to be checked against one's own
-/// entries. `None` if no thread is inside.
+/// Returns the index that the caller inside the socket stored last. The index is only a hint: check
+/// it against your own entries. `None` if no thread is inside.
 ///
 /// # Safety
 /// As for [`Entry::new`].
 pub(crate) unsafe fn marked(handle: *mut c_void) -> Option<u32> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let body = unsafe { SocketSlot::at(handle) }?.body();
     body.busy.load(Ordering::Relaxed).then(|| body.mark.load(Ordering::Relaxed))
 }
 
-/// Lets `call` work on the socket behind a handle.
+/// Calls `call` with the socket behind a handle.
 ///
 /// # Safety
 /// As for [`Entry::new`].
@@ -220,10 +221,10 @@ pub(crate) unsafe fn with<T>(
     handle: *mut c_void,
     call: impl FnOnce(&mut Socket) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     match unsafe { Entry::new(handle) } {
         Ok(mut entry) => call(entry.socket()?),
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         Err(_) => unsafe { with_shared(handle, call) },
     }
 }
@@ -235,11 +236,12 @@ unsafe fn with_shared<T>(
     handle: *mut c_void,
     call: impl FnOnce(&mut Socket) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe { shared::at(handle) }?.with(call)
 }
 
-/// As [`with`], for calls that may block: `many` if other threads may use the socket meanwhile.
+/// Like [`with`], for calls that may block. `many` is called if other threads may use the socket at
+/// the same time.
 ///
 /// # Safety
 /// As for [`Entry::new`].
@@ -249,10 +251,10 @@ pub(crate) unsafe fn transfer<T>(
     one: impl FnOnce(&mut Socket) -> Result<T, Error>,
     many: impl FnOnce(&SharedSocket) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     match unsafe { Entry::new(handle) } {
         Ok(mut entry) => one(entry.socket()?),
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         Err(_) => unsafe { transfer_shared(handle, many) },
     }
 }
@@ -264,25 +266,25 @@ pub(crate) unsafe fn transfer_shared<T>(
     handle: *mut c_void,
     many: impl FnOnce(&SharedSocket) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     many(&*unsafe { shared::at(handle) }?)
 }
 
-/// Waits until the caller inside is out. NotSocket if another thread closes the socket.
+/// Waits until the caller inside has left. NotSocket if another thread closes the socket.
 #[cold]
 fn wait_for_turn(slot: &SocketSlot) -> Result<(), Error> {
     wait_while_busy(slot.body(), || slot.in_use());
     if slot.in_use() { Ok(()) } else { Err(Error::NotSocket) }
 }
 
-/// Closing thread: waits until the caller inside is out.
+/// Waits in the closing thread until the caller inside has left.
 #[cold]
 fn wait_until_left(body: &SocketBody) {
     wait_while_busy(body, || true);
 }
 
-/// Waits until the caller inside is out, as long as `goes_on` says so. A forked child does not wait
-/// for a thread that only its parent has.
+/// Waits until the caller inside has left, as long as `goes_on` returns true. A forked child does
+/// not wait for a thread that exists only in its parent.
 fn wait_while_busy(body: &SocketBody, goes_on: impl Fn() -> bool) {
     let process = std::process::id();
     if body.process.swap(process, Ordering::Relaxed) != process {
@@ -308,16 +310,18 @@ mod tests {
     use super::*;
     use tautline_core::{Context, Flags, SocketType};
 
-    /// A closed handle must not become another test's socket while it is looked at.
+    /// Serialises the tests: a closed handle must not become another test's socket while a test
+    /// examines it.
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A handle that may go to another thread.
+    /// A handle that may move to another thread.
     #[derive(Clone, Copy)]
     struct Handle(*mut c_void);
-    // SAFETY: the tests do with it what programs do, or worse but guarded by `busy`.
+    // SAFETY: the tests use it as programs do. Where they break the rules, `busy` guards the
+    // socket.
     unsafe impl Send for Handle {}
 
     impl Handle {
@@ -384,7 +388,7 @@ mod tests {
             let entered = handle.enter().is_ok();
             out.send(entered).unwrap();
         });
-        // However long it takes, it must not come while we are inside.
+        // However long this takes, the other thread must not enter while we are inside.
         for _ in 0..2000 {
             assert!(came.try_recv().is_err());
             std::thread::yield_now();
@@ -436,7 +440,7 @@ mod tests {
         context.terminate().unwrap();
     }
 
-    /// Each socket is closed while another thread is about to enter it.
+    /// Closes each socket while another thread is about to enter it.
     #[test]
     fn a_close_never_misses_a_call_that_enters() {
         let _alone = alone();
@@ -468,7 +472,7 @@ mod tests {
         let context = Context::new();
         let handle = Handle::new(&context);
         let of_the_parent = handle.enter().unwrap();
-        // What the memory of a forked child looks like: a thread is inside, in another process.
+        // Imitate the memory of a forked child: a thread is inside, in another process.
         handle.slot().body().process.store(u32::MAX, Ordering::Relaxed);
         drop(handle.enter().unwrap());
         std::mem::forget(of_the_parent);

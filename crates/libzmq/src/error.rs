@@ -1,7 +1,8 @@
-//! `zmq_errno` and `zmq_strerror`: errors of ZeroMQ's own beside those of the system.
+//! `zmq_errno` and `zmq_strerror`: the errors of ZeroMQ and of the system.
 //!
-//! Called by C programs; the rest of this crate turns the engine's results into C's here. The error
-//! number of a failed call is C's own `errno`, so that programs may look at either.
+//! C programs call these functions, and the rest of this crate uses this file to turn the engine's
+//! results into C's. The error number of a failed call is C's own `errno`, so programs may read
+//! either.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -9,24 +10,25 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use tautline_core::Error;
 use tautline_io::errno;
 
-/// ZeroMQ's own words, for its own numbers and where the system speaks of something else.
+/// ZeroMQ's own texts, for its own numbers and for numbers whose system text does not fit.
 const TEXTS: [(Error, &CStr); 5] = [
     (Error::State, c"Operation cannot be accomplished in current state"),
     (Error::IncompatibleProtocol, c"The protocol is not compatible with the socket type"),
     (Error::Terminated, c"Context was terminated"),
     (Error::NoThread, c"No thread available"),
-    // A ROUTER's unknown peer; the system would speak of a route.
+    // The peer of a ROUTER is unknown; the system's text would be about a route.
     (Error::HostUnreachable, c"Host unreachable"),
 ];
 
-/// Sets the calling thread's errno to that of `error`; gives -1, which most functions then answer.
+/// Sets the calling thread's errno to that of `error`. Returns -1, the result of most failed
+/// functions.
 #[cold]
 pub(crate) fn fail(error: Error) -> c_int {
     errno::set(error.errno());
     -1
 }
 
-/// 0, or -1 with errno.
+/// Returns 0, or -1 with errno.
 #[inline]
 pub(crate) fn status(result: Result<(), Error>) -> c_int {
     match result {
@@ -35,7 +37,7 @@ pub(crate) fn status(result: Result<(), Error>) -> c_int {
     }
 }
 
-/// A size as far as a C int can tell it, or -1 with errno.
+/// Returns a size, limited to the range of a C int, or -1 with errno.
 #[inline]
 pub(crate) fn size(result: Result<usize, Error>) -> c_int {
     match result {
@@ -44,15 +46,15 @@ pub(crate) fn size(result: Result<usize, Error>) -> c_int {
     }
 }
 
-/// The calling thread's error number: that of the last ZeroMQ call that failed, unless another C
-/// call set it since.
+/// Returns the calling thread's error number: that of the last failed ZeroMQ call, unless another C
+/// call has changed it since.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_errno() -> c_int {
     errno::last()
 }
 
-/// The text for an error number, ZeroMQ's own included. Never null. It stays valid; only the text
-/// for a number that is not known is overwritten by the thread's next such call.
+/// Returns the text for an error number, including ZeroMQ's own. Never null. The text stays valid,
+/// except that the thread's next such call overwrites the text for an unknown number.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_strerror(number: c_int) -> *const c_char {
     text(number).map_or_else(|| unknown(number), CStr::as_ptr)
@@ -63,7 +65,7 @@ fn text(number: c_int) -> Option<&'static CStr> {
     own.map_or_else(|| errno::message(number), |&(_, words)| Some(words))
 }
 
-/// As the C library words it, in a buffer of the calling thread.
+/// Formats an unknown number as the C library does, in a buffer of the calling thread.
 fn unknown(number: c_int) -> *const c_char {
     thread_local!(static TEXT: RefCell<CString> = RefCell::default());
     TEXT.try_with(|slot| {
@@ -71,7 +73,7 @@ fn unknown(number: c_int) -> *const c_char {
         *slot = CString::new(format!("Unknown error {number}")).unwrap_or_default();
         slot.as_ptr()
     })
-    // The thread is ending and its buffer is gone.
+    // The thread is ending and its buffer has been freed.
     .unwrap_or(c"Unknown error".as_ptr())
 }
 
@@ -80,8 +82,8 @@ mod tests {
     use super::*;
 
     fn words(number: c_int) -> String {
-        // SAFETY: zmq_strerror gives a terminated text that this thread does not overwrite
-        // meanwhile.
+        // SAFETY: zmq_strerror returns a terminated text. This thread does not overwrite it before
+        // it is copied.
         unsafe { CStr::from_ptr(zmq_strerror(number)) }.to_str().unwrap().to_owned()
     }
 

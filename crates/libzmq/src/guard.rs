@@ -1,14 +1,16 @@
-//! Stops panics at the ABI: unwinding into C is undefined, so every exported function whose body
-//! could panic even in theory runs inside [`guard`]. Hot functions that cannot are left bare.
+//! Stops panics at the ABI. Unwinding into C is undefined behaviour, so every exported function
+//! whose body could panic even in theory runs inside [`guard`]. Hot functions that cannot panic are
+//! not guarded.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tautline_io::errno;
 
-/// Runs `body`; a panic in it becomes `failure` with EFAULT, after the panic hook has reported it.
+/// Runs `body`. Turns a panic in it into `failure` with EFAULT, after the panic hook has reported
+/// it.
 ///
-/// Callers hold no lock over a panic that matters: locks here treat poisoning as nothing special,
-/// hence the assertion of unwind safety.
+/// Callers hold no lock for which a panic matters, because all locks here ignore poisoning. Hence
+/// the assertion of unwind safety.
 pub(crate) fn guard<T>(failure: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         errno::set(errno::EFAULT);

@@ -1,10 +1,10 @@
-//! Opaque pointers given to C: each points to an object that starts with a tag telling its kind, so
-//! that null, another kind of object and (as far as the memory still says so) a destroyed one are
+//! Opaque pointers that C holds. Each points to an object that starts with a tag for its kind.
+//! Null, objects of another kind and (as far as the memory still shows it) destroyed objects are
 //! refused.
 //!
-//! Called by the exported functions of every object kind. A handle owns one reference of an `Arc`;
-//! a call in progress holds its own, so destroying an object from within its own callback is
-//! harmless.
+//! The exported functions of every object kind call this file. A handle owns one reference of an
+//! `Arc`. A call in progress holds its own reference, so a callback may safely destroy its own
+//! object.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub(crate) struct Tag(AtomicU32);
 
-/// Tag of an object whose handle was destroyed.
+/// Tag of a destroyed object.
 const DEAD: u32 = 0xDEAD_DEAD;
 
 impl Tag {
-    /// The tag of a living `T`.
+    /// Returns the tag of a live `T`.
     pub(crate) const fn of<T: Handle>() -> Tag {
         Tag(AtomicU32::new(T::TAG))
     }
@@ -29,65 +29,66 @@ impl Tag {
 /// An object that C holds by pointer.
 ///
 /// # Safety
-/// The type is `#[repr(C)]` and its first field is a [`Tag`] made by `Tag::of::<Self>()`; `TAG` is
-/// its alone.
+/// The type is `#[repr(C)]` and its first field is a [`Tag`] made by `Tag::of::<Self>()`. No other
+/// type has the same `TAG`.
 pub(crate) unsafe trait Handle: Send + Sync {
-    /// What the tag of a living object reads.
+    /// Value of the tag of a live object.
     const TAG: u32;
 }
 
-/// Gives an object to C.
+/// Turns an object into a handle for C.
 pub(crate) fn into_raw<T: Handle>(object: T) -> *mut c_void {
     Arc::into_raw(Arc::new(object)).cast_mut().cast()
 }
 
-/// The object behind a handle for the time of one call; `None` if it is not a living `T`.
+/// Returns the object behind a handle for the duration of one call; `None` if it is not a live `T`.
 ///
 /// # Safety
-/// `handle` is null or points to at least four readable bytes, and it is not destroyed at the same
-/// time.
+/// `handle` is null or points to at least four readable bytes, and is not being destroyed at the
+/// same time.
 pub(crate) unsafe fn acquire<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
-    // SAFETY: the caller vouches for four readable bytes.
+    // SAFETY: the caller guarantees four readable bytes.
     let tag = unsafe { tag_at(handle) }?;
-    // Relaxed: caller: the handle reached this thread by some order of the program's own.
+    // Relaxed: caller: the program's own synchronisation has passed the handle to this thread.
     if tag.load(Ordering::Relaxed) != T::TAG {
         return None;
     }
-    // SAFETY: the tag says that this is a `T` given out by `into_raw` and not destroyed, so the
-    // handle's own reference is alive; the count is raised before a second `Arc` is made of it.
+    // SAFETY: the tag shows that `into_raw` returned this `T` and that it is not destroyed, so the
+    // handle's own reference exists. The count is raised before a second `Arc` is made of it.
     unsafe {
         Arc::increment_strong_count(handle.cast::<T>());
         Some(Arc::from_raw(handle.cast::<T>()))
     }
 }
 
-/// Takes the handle's own reference back; from here on the handle is dead. `None` if it is not a
-/// living `T`.
+/// Takes back the handle's own reference and invalidates the handle. `None` if it is not a live
+/// `T`.
 ///
 /// # Safety
 /// As for [`acquire`].
 pub(crate) unsafe fn release<T: Handle>(handle: *mut c_void) -> Option<Arc<T>> {
-    // SAFETY: the caller vouches for four readable bytes.
+    // SAFETY: the caller guarantees four readable bytes.
     let tag = unsafe { tag_at(handle) }?;
-    // Relaxed: caller, as in `acquire`. The exchange lets only one of two destroyers win.
+    // Relaxed: caller, as in `acquire`. If two threads destroy the object, the exchange lets only
+    // one win.
     tag.compare_exchange(T::TAG, DEAD, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-    // SAFETY: this is a `T` given out by `into_raw`, and the exchange makes this the only taker of
-    // its reference.
+    // SAFETY: `into_raw` returned this `T`, and the exchange ensures that only this call takes its
+    // reference.
     Some(unsafe { Arc::from_raw(handle.cast::<T>()) })
 }
 
-/// The tag that `handle` points to, if it points to anything that could hold one.
+/// Returns the tag that `handle` points to, if it points to memory that could hold a tag.
 ///
 /// # Safety
 /// `handle` is null or points to at least four readable bytes.
 unsafe fn tag_at<'a>(handle: *mut c_void) -> Option<&'a AtomicU32> {
     let tag = handle.cast::<AtomicU32>();
-    // Objects are aligned; anything else is not ours, and could not be read as an atomic either.
+    // Objects are aligned. A misaligned pointer is not ours, and could not be read as an atomic.
     if tag.is_null() || !tag.is_aligned() {
         return None;
     }
-    // SAFETY: non-null, aligned, and readable by the caller's word. It is written only after it was
-    // found to be the tag of one of our objects, which are only ever accessed atomically.
+    // SAFETY: non-null, aligned, and readable, guaranteed by the caller. It is written only after
+    // it was found to be the tag of one of our objects, which are only ever accessed atomically.
     Some(unsafe { &*tag })
 }
 
@@ -119,7 +120,7 @@ mod tests {
     #[test]
     fn a_handle_lives_from_into_raw_to_release() {
         let handle = into_raw(Cat { tag: Tag::of::<Cat>(), lives: 9 });
-        // SAFETY: the handle is alive until released; a reference acquired before keeps the memory
+        // SAFETY: the handle is valid until released. A reference acquired earlier keeps the memory
         // readable.
         unsafe {
             let cat = acquire::<Cat>(handle).unwrap();

@@ -1,15 +1,15 @@
-//! `zmq_has`: which optional transports and mechanisms this library has. One row each; the answer
-//! is the truth, not what a program would like to hear. And `tautline`: that it is this library,
-//! and not libzmq.
+//! `zmq_has`: tells which optional transports and mechanisms this library has, one row each. The
+//! answer is the truth, even if a program would prefer another one. The name `tautline` tells a
+//! program that this library is not libzmq.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use tautline_io::net;
 
-/// Whether it is there.
+/// Returns true if the capability is present.
 type Present = fn() -> bool;
 
-/// Names are matched exactly, capitals included, as programs know them from libzmq.
+/// Names must match exactly, including case, as programs know them from libzmq.
 const CAPABILITIES: [(&CStr, Present); 14] = [
     (c"ipc", net::is_unix_supported),
     (c"pgm", || false),
@@ -27,13 +27,13 @@ const CAPABILITIES: [(&CStr, Present); 14] = [
     (c"tautline", || true),
 ];
 
-/// 1 if the library has the capability, else 0.
+/// Returns 1 if the library has the capability, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_has(capability: *const c_char) -> c_int {
     if capability.is_null() {
         return 0;
     }
-    // SAFETY: not null, so a terminated string by the caller's word.
+    // SAFETY: not null, so a terminated string, as guaranteed by the caller.
     let asked = unsafe { CStr::from_ptr(capability) };
     c_int::from(CAPABILITIES.iter().any(|&(name, present)| name == asked && present()))
 }

@@ -1,13 +1,13 @@
-//! Sockets and contexts of the parent, as a forked child has them.
+//! Sockets and contexts of the parent in a forked child.
 //!
-//! The descriptors and connections behind them are the parent's, and the I/O threads are not there.
-//! So a handler of fork marks their handles in the child, and the tags that every call checks do
-//! not fit any more. `zmq_close`, `zmq_ctx_term` and `zmq_ctx_shutdown` then succeed and touch
-//! nothing; every other call fails with Interrupted, as in libzmq. The child can make a context of
-//! its own.
+//! The descriptors and connections of inherited objects belong to the parent, and the I/O threads
+//! do not exist in the child. A fork handler therefore changes the tags of their handles in the
+//! child, so that the check in every call fails. `zmq_close`, `zmq_ctx_term` and `zmq_ctx_shutdown`
+//! then succeed without any effect. Every other call fails with Interrupted, as in libzmq. The
+//! child can make a new context.
 //!
-//! Two options are answered nevertheless, as programs ask for them before they close a socket: the
-//! type, and setting the linger time, which means nothing here.
+//! Two options still work, because programs use them before they close a socket: reading the type,
+//! and setting the linger time, which has no effect here.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,9 +24,9 @@ pub(crate) const TYPE: i32 = 16;
 /// `ZMQ_LINGER`.
 pub(crate) const LINGER: i32 = 17;
 
-/// Lets the handler run in children from now on. Called before the first handle is given out.
+/// Runs the handler in all children from now on. Called before the first handle is given out.
 pub(crate) fn watch() {
-    // Relaxed: number: one thread registers, and others need not wait for it.
+    // Relaxed: number: one thread registers, and the other threads need not wait for it.
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.load(Relaxed) && !WATCHED.swap(true, Relaxed) {
         fork::watch();
@@ -40,26 +40,26 @@ extern "C" fn inherit_all() {
     ContextSlot::inherit_all();
 }
 
-/// Returns what a call on a handle fails with that is no socket of this process.
+/// Returns the error of a call on a handle that is not a socket of this process.
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
 #[cold]
 pub(crate) unsafe fn socket_fault(handle: *mut c_void) -> Error {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let inherited = SocketSlot::inherited(handle).is_some() || SharedSlot::inherited(handle).is_some();
         if inherited { Error::Interrupted } else { Error::NotSocket }
     }
 }
 
-/// Returns the type of an inherited socket. `None` if the handle is none.
+/// Returns the type of an inherited socket. `None` if the handle is not an inherited socket.
 ///
 /// # Safety
 /// As for [`socket_fault`].
 #[cold]
 pub(crate) unsafe fn socket_type(handle: *mut c_void) -> Option<SocketType> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match (SocketSlot::inherited(handle), SharedSlot::inherited(handle)) {
             (Some(slot), _) => slot.body().socket_type(),
@@ -69,13 +69,13 @@ pub(crate) unsafe fn socket_type(handle: *mut c_void) -> Option<SocketType> {
     }
 }
 
-/// Ends the handle of an inherited socket. NotSocket if it is none.
+/// Invalidates the handle of an inherited socket. NotSocket if it is not an inherited socket.
 ///
 /// # Safety
 /// As for [`socket_fault`].
 #[cold]
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let closed = unsafe {
         SocketSlot::inherited(handle).is_some_and(|slot| slot.retire_inherited())
             || SharedSlot::inherited(handle).is_some_and(|slot| slot.retire_inherited())

@@ -1,4 +1,4 @@
-//! `zmq_socket_monitor*`: what happens to a socket's connections, told over another socket.
+//! `zmq_socket_monitor*`: reports the events of a socket's connections on another socket.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -8,12 +8,12 @@ use crate::entry;
 use crate::error::status;
 use crate::guard::guard;
 
-/// The events of version 1, as all programs before knew them.
+/// Version of the event format that all older programs know.
 const VERSION: c_int = 1;
 
-/// Tells `events` to the PAIR socket that connects to `endpoint`; a null `endpoint` ends that. -1
-/// with ENOTSOCK, with EPROTONOSUPPORT if the endpoint is not an inproc one, with EINVAL, with
-/// ETERM.
+/// Sends `events` to the PAIR socket that connects to `endpoint`. A null `endpoint` stops the
+/// monitor. -1 with ENOTSOCK, with EPROTONOSUPPORT if the endpoint is not an inproc one, with
+/// EINVAL, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor(
     socket: *mut c_void,
@@ -21,14 +21,14 @@ pub unsafe extern "C" fn zmq_socket_monitor(
     events: c_int,
 ) -> c_int {
     let pair = c_int::from(SocketType::Pair.code());
-    // A negative mask has bits that no event has, in either width.
+    // A negative mask sets bits that no event has, in either width.
     let events = i64::from(events).cast_unsigned();
     // SAFETY: the same contract.
     unsafe { zmq_socket_monitor_versioned(socket, endpoint, events, VERSION, pair) }
 }
 
-/// As [`zmq_socket_monitor`], with events in the form of `version` (1, 2 or 3) from a socket of
-/// this type: PAIR, PUB or PUSH; EINVAL for others.
+/// Like [`zmq_socket_monitor`], with events in the format of `version` (1, 2 or 3) and a monitor
+/// socket of this type: PAIR, PUB or PUSH; EINVAL for other types.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     socket: *mut c_void,
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn zmq_socket_monitor_versioned(
 ) -> c_int {
     guard(-1, || {
         status(
-            // SAFETY: the caller gives null or a handle, and null or a terminated string.
+            // SAFETY: the caller passes null or a handle, and null or a terminated string.
             unsafe {
                 entry::with(socket, |socket| {
                     let endpoint = if endpoint.is_null() {
@@ -55,11 +55,10 @@ pub unsafe extern "C" fn zmq_socket_monitor_versioned(
     })
 }
 
-/// Tells, as an event of its own for each peer, how many messages are queued to it and from it. -1
-/// with EINVAL if no socket listens to that event, with EAGAIN without peers, with ENOTSOCK, with
-/// ETERM.
+/// Reports the number of messages queued to each peer and from it, in one event per peer. -1 with
+/// EINVAL if no socket listens to that event, with EAGAIN without peers, with ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_monitor_pipes_stats(socket: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     guard(-1, || status(unsafe { entry::with(socket, Socket::monitor_queues) }))
 }

@@ -1,8 +1,8 @@
-//! `zmq_msg_*`: message objects. The engine's [`Message`] lies in place in the 64 bytes of
-//! `zmq_msg_t`, and its tag tells an initialised object from a closed one or from zeroed memory.
+//! `zmq_msg_*`: message objects. The engine's [`Message`] is stored in the 64 bytes of `zmq_msg_t`.
+//! Its tag distinguishes an initialised object from a closed one and from zeroed memory.
 //!
-//! An object belongs to one thread at a time. What is no message is answered with EFAULT where the
-//! function can fail, else as an empty one.
+//! An object belongs to one thread at a time. If an object is not a message, functions that can
+//! fail return EFAULT, and the others treat it as an empty message.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -24,26 +24,26 @@ const SRCFD: c_int = 2;
 /// `ZMQ_SHARED`.
 const SHARED: c_int = 3;
 
-/// The message in a C object. Fault if the object is not initialised.
+/// Returns the message in a C object. Fault if the object is not initialised.
 ///
 /// # Safety
-/// `object` is null, or points to 64 bytes that nothing else uses during `'a`.
+/// `object` is null, or points to 64 bytes that are not used elsewhere during `'a`.
 #[inline(always)]
 pub(crate) unsafe fn at<'a>(object: *mut Message) -> Result<&'a mut Message, Error> {
     if object.is_null() || !object.is_aligned() {
         return Err(Error::Fault);
     }
-    // SAFETY: readable by the caller's word. The tag byte of an initialised message is always
+    // SAFETY: readable, guaranteed by the caller. The tag byte of an initialised message is always
     // initialised.
     if message::is_valid_tag(unsafe { object.cast::<u8>().add(message::TAG_OFFSET).read() }) {
-        // SAFETY: aligned, and the tag says that there is a message.
+        // SAFETY: aligned, and the tag shows that this is a message.
         Ok(unsafe { &mut *object })
     } else {
         Err(Error::Fault)
     }
 }
 
-/// Puts a message into memory that holds none.
+/// Writes a message into memory that holds no message.
 ///
 /// # Safety
 /// `object` is null, or points to 64 writable bytes.
@@ -51,38 +51,38 @@ unsafe fn init(object: *mut Message, message: Option<Message>) -> Result<(), Err
     if object.is_null() || !object.is_aligned() {
         return Err(Error::Fault);
     }
-    // SAFETY: writable and aligned. What is there is by contract no message, so nothing is dropped.
+    // SAFETY: writable and aligned. By contract the memory holds no message, so no message leaks.
     unsafe { object.write(message.ok_or(Error::NoMemory)?) };
     Ok(())
 }
 
-/// Makes an empty message. Always 0, but -1 with EFAULT for a null object.
+/// Makes an empty message. Returns 0, or -1 with EFAULT for a null object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init(object: *mut Message) -> c_int {
     if object.is_null() || !object.is_aligned() {
         return fail(Error::Fault);
     }
-    // SAFETY: aligned, and the caller gives 64 bytes. What is there is by contract no message.
+    // SAFETY: aligned, and the caller passes 64 bytes. By contract they hold no message.
     unsafe { Message::write_empty(object) };
     0
 }
 
-/// Makes a message of `size` bytes whose content is to be written. -1 with ENOMEM.
+/// Makes a message of `size` bytes whose content the caller then writes. -1 with ENOMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init_size(object: *mut Message, size: usize) -> c_int {
     if object.is_null() || !object.is_aligned() {
         return fail(Error::Fault);
     }
     guard(-1, || {
-        // SAFETY: aligned, and the caller gives 64 bytes. What is there is by contract no message.
-        // The caller writes the body (zmq_msg_init_size(3)); the compiler does not see what it has
-        // left out, and nothing here relies on what a body holds.
+        // SAFETY: aligned, and the caller passes 64 bytes. By contract they hold no message. The
+        // caller writes the body (zmq_msg_init_size(3)). The compiler cannot see which bytes the
+        // caller has left out, and no code here relies on the content of a body.
         if unsafe { Message::write_sized(object, size) } { 0 } else { fail(Error::NoMemory) }
     })
 }
 
-/// Makes a message of the caller's memory, which `free(data, hint)` releases when nothing needs it
-/// any more, on any thread; without `free` it stays for ever. -1 with ENOMEM.
+/// Makes a message from the caller's memory. When the memory is no longer used, any thread may
+/// release it with `free(data, hint)`. Without `free` it is never released. -1 with ENOMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init_data(
     object: *mut Message,
@@ -95,23 +95,23 @@ pub unsafe extern "C" fn zmq_msg_init_data(
         if (data.is_null() && size > 0) || isize::try_from(size).is_err() || object.is_null() {
             return fail(Error::Fault);
         }
-        // SAFETY: the caller gives null or 64 bytes, and hands over the memory and the right to
-        // free it to any thread.
+        // SAFETY: the caller passes null or 64 bytes, and hands over the memory and the right to
+        // free it on any thread.
         status(unsafe { init(object, Some(Message::from_foreign(data.cast(), size, free, hint))) })
     })
 }
 
-/// Releases a message; the object may be initialised again. -1 with EFAULT if it is none.
+/// Releases a message. The object may be initialised again. -1 with EFAULT if it is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_close(object: *mut Message) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     guard(-1, || status(unsafe { close(object) }))
 }
 
 /// # Safety
 /// As for [`at`].
 unsafe fn close(object: *mut Message) -> Result<(), Error> {
-    // SAFETY: the caller's word; where `at` finds a message, there is one to end.
+    // SAFETY: guaranteed by the caller. If `at` finds a message, there is one to release.
     unsafe {
         at(object)?;
         Message::end(object);
@@ -119,33 +119,34 @@ unsafe fn close(object: *mut Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves the content of `source` to `dest`, whose own is released; `source` becomes empty. -1 with
-/// EFAULT if one of them is no message.
+/// Moves the content of `source` to `dest` and releases the previous content of `dest`. `source`
+/// becomes empty. -1 with EFAULT if one of them is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_move(dest: *mut Message, source: *mut Message) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes each.
+    // SAFETY: the caller passes null or 64 bytes each.
     guard(-1, || status(unsafe { replace(dest, source, std::mem::take) }))
 }
 
-/// Makes `dest`, whose content is released, a copy of `source`; a large body is shared, not copied.
-/// -1 with EFAULT if one of them is no message.
+/// Makes `dest` a copy of `source` and releases the previous content of `dest`. A large body is
+/// shared, not copied. -1 with EFAULT if one of them is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_copy(dest: *mut Message, source: *mut Message) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes each.
+    // SAFETY: the caller passes null or 64 bytes each.
     guard(-1, || status(unsafe { replace(dest, source, Message::share) }))
 }
 
-/// Gives `dest` what `take` makes of `source`; nothing to do if they are the same.
+/// Replaces `dest` with the result of `take` on `source`. Has no effect if they are the same
+/// object.
 ///
 /// # Safety
-/// Each is null or points to 64 bytes that nothing else uses.
+/// Each is null or points to 64 bytes that are not used elsewhere.
 unsafe fn replace(
     dest: *mut Message,
     source: *mut Message,
     take: fn(&mut Message) -> Message,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's word. The two references do not overlap: equal pointers are told apart
-    // before the second.
+    // SAFETY: guaranteed by the caller. The two references do not overlap: equal pointers are
+    // detected before the second reference is made.
     unsafe {
         let content = at(source)?;
         if dest != source {
@@ -156,10 +157,10 @@ unsafe fn replace(
     Ok(())
 }
 
-/// Where the body lies; null if the object is no message.
+/// Returns the address of the body; null if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_data(object: *mut Message) -> *mut c_void {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     match unsafe { at(object) } {
         Ok(message) => message.data_ptr().cast(),
         Err(error) => {
@@ -169,25 +170,25 @@ pub unsafe extern "C" fn zmq_msg_data(object: *mut Message) -> *mut c_void {
     }
 }
 
-/// The body's length; 0 if the object is no message.
+/// Returns the body's length; 0 if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_size(object: *const Message) -> usize {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object.cast_mut()) }.map_or(0, |message| message.len())
 }
 
-/// 1 if more parts of the same message follow this one, else 0.
+/// Returns 1 if more parts of the same message follow this one, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_more(object: *const Message) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object.cast_mut()) }.map_or(0, |message| c_int::from(message.more()))
 }
 
-/// A property of the message: ZMQ_MORE, ZMQ_SRCFD or ZMQ_SHARED. -1 with EINVAL if the property is
-/// unknown or the message does not have it, with EFAULT if the object is no message.
+/// Returns a property of the message: ZMQ_MORE, ZMQ_SRCFD or ZMQ_SHARED. -1 with EINVAL if the
+/// property is unknown or the message does not have it, with EFAULT if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     let message = match unsafe { at(object.cast_mut()) } {
         Ok(message) => message,
         Err(error) => return fail(error),
@@ -201,18 +202,18 @@ pub unsafe extern "C" fn zmq_msg_get(object: *const Message, property: c_int) ->
     value.unwrap_or_else(|| fail(Error::Invalid))
 }
 
-/// No property can be set: -1 with EINVAL.
+/// Returns -1 with EINVAL, because no property can be set.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_msg_set(_object: *mut Message, _property: c_int, _value: c_int) -> c_int {
     fail(Error::Invalid)
 }
 
-/// A property of the peer that the message came from; the text lives as long as the message. Null
-/// with EINVAL if there is none of this name, with EFAULT if the object is no message.
+/// Returns a property of the peer that sent the message. The text lives as long as the message.
+/// Null with EINVAL if the property does not exist, with EFAULT if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_gets(object: *const Message, name: *const c_char) -> *const c_char {
     let found = guard(Err(Error::Fault), || {
-        // SAFETY: the caller gives null or 64 bytes, and null or a terminated string.
+        // SAFETY: the caller passes null or 64 bytes, and null or a terminated string.
         unsafe {
             let message = at(object.cast_mut())?;
             if name.is_null() {
@@ -228,7 +229,7 @@ pub unsafe extern "C" fn zmq_msg_gets(object: *const Message, name: *const c_cha
     })
 }
 
-/// The routing id has two names: that of the wire and that of the newer API.
+/// Finds a property. The routing id has two names: that of the wire and that of the newer API.
 fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
     message.property(name).or_else(|| match name {
         "Routing-Id" => message.property("Identity"),
@@ -237,7 +238,7 @@ fn property<'a>(message: &'a Message, name: &str) -> Option<&'a CStr> {
     })
 }
 
-/// Makes a message of a copy of `size` bytes. -1 with ENOMEM, with EFAULT for null with a size.
+/// Makes a message from a copy of `size` bytes. -1 with ENOMEM, with EFAULT for null with a size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_init_buffer(
     object: *mut Message,
@@ -250,19 +251,19 @@ pub unsafe extern "C" fn zmq_msg_init_buffer(
         }
         let bytes = match size {
             0 => &[],
-            // SAFETY: the caller gives `size` readable bytes.
+            // SAFETY: the caller passes `size` readable bytes.
             _ => unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), size) },
         };
-        // SAFETY: the caller gives null or 64 bytes.
+        // SAFETY: the caller passes null or 64 bytes.
         status(unsafe { init(object, Message::try_from_slice(bytes)) })
     })
 }
 
-/// Says which peer of a SERVER or PEER the message is for. -1 with EINVAL for 0, which is no peer,
-/// with EFAULT if the object is no message.
+/// Sets the peer of a SERVER or PEER that shall receive the message. -1 with EINVAL for 0, which is
+/// not a peer, with EFAULT if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_set_routing_id(object: *mut Message, routing_id: u32) -> c_int {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     status(unsafe { at(object) }.and_then(|message| {
         if routing_id == 0 {
             return Err(Error::Invalid);
@@ -272,19 +273,20 @@ pub unsafe extern "C" fn zmq_msg_set_routing_id(object: *mut Message, routing_id
     }))
 }
 
-/// The peer of a SERVER or PEER that the message came from or is for; 0 for none.
+/// Returns the peer of a SERVER or PEER that has sent or shall receive the message; 0 if there is
+/// none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_routing_id(object: *mut Message) -> u32 {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object) }.map_or(0, |message| message.routing_id())
 }
 
-/// Says which group of a RADIO the message is for. -1 with EINVAL if the name is too long or null,
-/// with EFAULT if the object is no message.
+/// Sets the group of a RADIO that shall receive the message. -1 with EINVAL if the name is too long
+/// or null, with EFAULT if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_set_group(object: *mut Message, group: *const c_char) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or 64 bytes, and null or a terminated string.
+        // SAFETY: the caller passes null or 64 bytes, and null or a terminated string.
         status(unsafe {
             at(object).and_then(|message| {
                 let known = !group.is_null() && message.set_group(CStr::from_ptr(group).to_bytes());
@@ -294,10 +296,11 @@ pub unsafe extern "C" fn zmq_msg_set_group(object: *mut Message, group: *const c
     })
 }
 
-/// The group that the message came for; empty for none. The text lives as long as the message.
+/// Returns the group of the message; empty if it has no group. The text lives as long as the
+/// message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_group(object: *mut Message) -> *const c_char {
-    // SAFETY: the caller gives null or 64 bytes.
+    // SAFETY: the caller passes null or 64 bytes.
     unsafe { at(object) }.map_or(c"".as_ptr(), |message| message.group().as_ptr())
 }
 

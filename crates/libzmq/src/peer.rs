@@ -1,4 +1,4 @@
-//! Groups of a DISH, single peers of SERVER, PEER and ROUTER: `zmq_join`, `zmq_leave`,
+//! Groups of a DISH, and single peers of SERVER, PEER and ROUTER: `zmq_join`, `zmq_leave`,
 //! `zmq_connect_peer`, `zmq_disconnect_peer`, `zmq_socket_get_peer_state`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -9,19 +9,19 @@ use crate::entry;
 use crate::error::{fail, status};
 use crate::guard::guard;
 
-/// Receives the messages of a group from now on. -1 with EINVAL if the name is too long or joined
-/// already, with ENOTSUP if the socket is no DISH, with ENOTSOCK, with ETERM.
+/// Joins a group, to receive its messages from now on. -1 with EINVAL if the name is too long or
+/// already joined, with ENOTSUP if the socket is not a DISH, with ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_join(socket: *mut c_void, group: *const c_char) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a string.
+    // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_group(socket, group, Socket::join) }
 }
 
-/// Receives no more messages of a group. -1 with EINVAL if it was not joined; the rest as for
+/// Leaves a group. -1 with EINVAL if the group was not joined; the other errors are those of
 /// [`zmq_join`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_leave(socket: *mut c_void, group: *const c_char) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a string.
+    // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_group(socket, group, Socket::leave) }
 }
 
@@ -33,7 +33,7 @@ unsafe fn with_group(
     call: fn(&mut Socket, &[u8]) -> Result<(), Error>,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         status(unsafe {
             entry::with(socket, |socket| {
                 if group.is_null() {
@@ -45,12 +45,12 @@ unsafe fn with_group(
     })
 }
 
-/// Connects a PEER and gives the routing id of the peer at `endpoint`; 0 with ENOTSUP for other
-/// types, with EFAULT under ZMQ_IMMEDIATE, or as zmq_connect fails.
+/// Connects a PEER and returns the routing id of the peer at `endpoint`. 0 with ENOTSUP for other
+/// types, with EFAULT under ZMQ_IMMEDIATE, or with the errors of zmq_connect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const c_char) -> u32 {
     guard(0, || {
-        // SAFETY: the caller gives null or a handle, and null or a string.
+        // SAFETY: the caller passes null or a handle, and null or a string.
         let connected = unsafe {
             entry::with(socket, |socket| {
                 if endpoint.is_null() {
@@ -66,17 +66,17 @@ pub unsafe extern "C" fn zmq_connect_peer(socket: *mut c_void, endpoint: *const 
     })
 }
 
-/// Ends the connection to one peer of a SERVER or PEER. -1 with EHOSTUNREACH if there is no such
-/// peer, with ENOTSUP for other types, with ENOTSOCK, with ETERM.
+/// Closes the connection to one peer of a SERVER or PEER. -1 with EHOSTUNREACH if the peer is
+/// unknown, with ENOTSUP for other types, with ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_disconnect_peer(socket: *mut c_void, routing_id: u32) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     guard(-1, || status(unsafe { entry::with(socket, |socket| socket.disconnect_peer(routing_id)) }))
 }
 
-/// What could be done now with one peer of a ROUTER: ZMQ_POLLIN, ZMQ_POLLOUT. -1 with EHOSTUNREACH
-/// if there is no such peer, with ENOTSUP for other types, with EINVAL without a routing id, with
-/// ENOTSOCK, with ETERM.
+/// Returns the possible operations with one peer of a ROUTER: ZMQ_POLLIN, ZMQ_POLLOUT. -1 with
+/// EHOSTUNREACH if the peer is unknown, with ENOTSUP for other types, with EINVAL without a routing
+/// id, with ENOTSOCK, with ETERM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket_get_peer_state(
     socket: *mut c_void,
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn zmq_socket_get_peer_state(
     size: usize,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or `size` readable bytes.
+        // SAFETY: the caller passes null or a handle, and null or `size` readable bytes.
         let state = unsafe {
             entry::with(socket, |socket| {
                 if routing_id.is_null() || isize::try_from(size).is_err() {

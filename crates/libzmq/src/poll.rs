@@ -1,8 +1,8 @@
-//! `zmq_poll` and `zmq_ppoll`: wait for sockets and descriptors, mixed.
+//! `zmq_poll` and `zmq_ppoll`: wait for sockets and descriptors in any mixture.
 //!
-//! The engine watches each socket once, so an array that names a socket several times is folded:
-//! the first item of a socket carries the events of all, the others stand by. Arrays of usual
-//! length need no memory but the stack.
+//! The engine watches each socket once. If an array names a socket several times, the socket's
+//! first item carries the events of all, and its other items are idle. Arrays of the usual length
+//! use only the stack.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
 use std::sync::Arc;
@@ -32,18 +32,18 @@ const USUAL: usize = 16;
 
 /// A socket while it is watched.
 enum Hold {
-    /// Nothing else may use it meanwhile.
+    /// A socket of one thread, which is not used elsewhere until the wait ends.
     One(Entry),
-    /// Other threads may.
+    /// A socket that other threads may use at the same time.
     Many(Arc<SharedSocket>),
 }
 
-/// The item for what is watched at another place, or not at all.
+/// Placeholder for an item that is watched at another place, or not at all.
 const IDLE: Item<'static> = Item { watched: Watched::Descriptor(NONE), events: 0, revents: 0 };
 
-/// Waits up to `timeout` milliseconds, for ever if negative, until something asked for is so. Gives
-/// the number of items with events and sets the `revents` of all; -1 with EINVAL for a negative
-/// number of items, with EFAULT without them, with ENOTSOCK, with ETERM, with EINTR.
+/// Waits up to `timeout` milliseconds, or without limit if negative, for a requested event. Returns
+/// the number of items with events and sets the `revents` of all items. -1 with EINVAL for a
+/// negative number of items, with EFAULT without items, with ENOTSOCK, with ETERM, with EINTR.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c_long) -> c_int {
     guard(-1, || {
@@ -52,13 +52,13 @@ pub unsafe extern "C" fn zmq_poll(items: *mut PollItem, count: c_int, timeout: c
             Err(_) => Err(Error::Invalid),
             Ok(0) => poller::poll(&mut [], timeout),
             Ok(_) if items.is_null() => Err(Error::Fault),
-            // SAFETY: the caller gives `count` items with null or a handle in each.
+            // SAFETY: the caller passes `count` items with null or a handle in each.
             Ok(count) => unsafe { poll(std::slice::from_raw_parts_mut(items, count), timeout) },
         })
     })
 }
 
-/// [`zmq_poll`] with another set of blocked signals while it sleeps, unless `mask` is null.
+/// Like [`zmq_poll`], but unless `mask` is null, another set of signals is blocked during the wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_ppoll(
     items: *mut PollItem,
@@ -66,10 +66,10 @@ pub unsafe extern "C" fn zmq_ppoll(
     timeout: c_long,
     mask: *const c_void,
 ) -> c_int {
-    // SAFETY: the caller gives null or the system's set of signals; the items as for `zmq_poll`.
+    // SAFETY: the caller passes null or the system's set of signals; the items as for `zmq_poll`.
     guard(-1, || unsafe {
         match SignalMask::from_raw(mask) {
-            // A signal that has come before is told before what is ready.
+            // A signal that has already arrived is reported before ready items.
             Some(mask) => match mask.catch() {
                 Err(error) => fail(error.into()),
                 Ok(()) => mask.during(|| zmq_poll(items, count, timeout)),
@@ -86,21 +86,21 @@ pub(crate) unsafe fn poll(items: &mut [PollItem], timeout: Option<Duration>) -> 
     if count <= USUAL {
         let (mut entries, mut places) = ([const { None }; USUAL], [0; USUAL]);
         let mut watched = [IDLE; USUAL];
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { enter(items, &mut entries[..count], &mut places[..count]) }?;
         wait(items, &mut entries[..count], &places[..count], &mut watched[..count], timeout)
     } else {
         let (mut entries, mut places) = (Vec::new(), vec![0; count]);
         entries.resize_with(count, || None);
         let mut watched: Vec<_> = items.iter().map(|_| IDLE).collect();
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { enter(items, &mut entries, &mut places) }?;
         wait(items, &mut entries, &places, &mut watched, timeout)
     }
 }
 
-/// Enters each socket once. An item's place is its own index, or that of the first item with the
-/// same socket, where the entry is.
+/// Enters each socket once. The place of an item is its own index, or the index of the first item
+/// with the same socket, which has the entry.
 ///
 /// # Safety
 /// As for [`poll`].
@@ -110,7 +110,7 @@ unsafe fn enter(items: &[PollItem], entries: &mut [Option<Hold>], places: &mut [
         if item.socket.is_null() {
             continue;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let mark = unsafe { entry::marked(item.socket) }.map(|mark| mark as usize);
         if let Some(place) = mark
             && matches!(entries.get(place), Some(Some(Hold::One(entry))) if entry.is_of(item.socket))
@@ -118,13 +118,13 @@ unsafe fn enter(items: &[PollItem], entries: &mut [Option<Hold>], places: &mut [
             places[index] = place;
             continue;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         entries[index] = Some(match unsafe { Entry::new(item.socket) } {
             Ok(entry) => {
                 entry.mark(index as u32);
                 Hold::One(entry)
             }
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             Err(_) => Hold::Many(unsafe { shared::at(item.socket) }?),
         });
     }
@@ -153,7 +153,8 @@ fn wait<'a>(
     let mut ready = 0;
     for (index, item) in items.iter_mut().enumerate() {
         let revents = watched[places[index]].revents;
-        // A socket answers for all items that name it; errors of descriptors come unasked.
+        // A socket reports to all items that name it. Errors of descriptors are reported even if
+        // not requested.
         item.revents = if item.socket.is_null() { revents } else { revents & item.events };
         ready += usize::from(item.revents != 0);
     }

@@ -1,8 +1,8 @@
 //! `zmq_poller_*`: a registered set of sockets and descriptors to wait for.
 //!
-//! A poller only keeps the list; waiting is that of `zmq_poll`. With sockets of several threads in
-//! it, it has a descriptor of its own, which is readable whenever it is worth to wait with a
-//! timeout of 0.
+//! A poller only keeps the list; `zmq_poll` does the waiting. If the list has sockets of several
+//! threads, the poller also has a descriptor. The descriptor is readable whenever a wait with a
+//! timeout of 0 may return events.
 
 use std::ffi::{c_int, c_long, c_short, c_void};
 use std::ptr::null_mut;
@@ -32,60 +32,60 @@ pub struct PollerEvent {
     events: c_short,
 }
 
-/// What the handle points to.
+/// The object behind the handle.
 #[repr(C)]
 struct Poller {
     tag: Tag,
     set: Mutex<Set>,
-    /// The process that made it, as [`fork::generation`] tells.
+    /// Process that made the poller, as returned by [`fork::generation`].
     generation: u32,
 }
 
-// SAFETY: repr(C), the tag first, and no other object has this number.
+// SAFETY: repr(C), the tag first, and no other object has this tag.
 unsafe impl Handle for Poller {
     const TAG: u32 = 0x9011_E501;
 }
 
-/// A socket or a descriptor that is waited for.
+/// A registered socket or descriptor.
 struct Registered {
     /// Null for a descriptor.
     socket: *mut c_void,
     fd: RawFd,
     user_data: *mut c_void,
     events: c_short,
-    /// The socket, if it is one of several threads.
+    /// The socket, if several threads may use it.
     shared: Option<Watched>,
 }
 
-/// A socket of several threads.
+/// A registered socket that several threads may use.
 struct Watched {
     socket: Arc<SharedSocket>,
-    /// What it is watched by, as long as it is registered.
+    /// Descriptor that reports events of the socket while it is registered.
     told: Option<Arc<WakeFd>>,
 }
 
-// SAFETY: the pointers are handles and a caller's own value, which are only handed on.
+// SAFETY: the pointers are handles and a value of the caller, which are only passed on.
 unsafe impl Send for Registered {}
 
 #[derive(Default)]
 struct Set {
     registered: Vec<Registered>,
-    /// The poller's own descriptor, beside what the sockets are watched by.
+    /// The poller's own descriptor. It also watches the descriptors of the sockets.
     signal: Option<AnyWake>,
-    /// Where the next look begins, so that no event waits for ever behind others.
+    /// Index at which the next wait begins, so that no event is starved by others.
     turn: usize,
 }
 
 const EVENTS: c_short = POLLIN | POLLOUT | POLLERR | POLLPRI;
 
 impl Poller {
-    /// The poller behind a handle. Fault if it is none, Interrupted if a forked child has inherited
-    /// it: its descriptor is the parent's.
+    /// Returns the poller behind a handle. Fault if the handle is invalid, Interrupted if a forked
+    /// child has inherited it: its descriptor belongs to the parent.
     ///
     /// # Safety
     /// As for [`handle::acquire`].
     unsafe fn at(handle: *mut c_void) -> Result<Arc<Poller>, Error> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let poller = unsafe { handle::acquire::<Poller>(handle) }.ok_or(Error::Fault)?;
         if poller.is_inherited() { Err(Error::Interrupted) } else { Ok(poller) }
     }
@@ -159,7 +159,7 @@ impl Set {
         }
     }
 
-    /// What to wait for, beginning with whose turn it is.
+    /// Returns the items to wait for, starting with the one whose turn it is.
     fn items(&mut self) -> Vec<(usize, PollItem)> {
         if let Some(signal) = &self.signal {
             signal.own().drain();
@@ -186,23 +186,23 @@ impl Drop for Set {
     }
 }
 
-/// Lets `call` work on a poller. Fault if the handle is none.
+/// Calls `call` with the set of a poller. Fault if the handle is invalid.
 ///
 /// # Safety
 /// `poller` is null, or points to four readable bytes.
 unsafe fn with_set(poller: *mut c_void, call: impl FnOnce(&mut Set) -> Result<(), Error>) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         status(unsafe { Poller::at(poller) }.and_then(|poller| call(&mut poller.set())))
     })
 }
 
-/// Whether this is a socket, and the socket if it is one of several threads.
+/// Checks that this is a socket. Returns the socket if several threads may use it.
 ///
 /// # Safety
 /// `socket` is null, or points to four readable bytes.
 unsafe fn check_socket(socket: *mut c_void) -> Result<Option<Arc<SharedSocket>>, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match Entry::is_handle(socket) {
             true => Ok(None),
@@ -219,7 +219,7 @@ fn check_events(events: c_short) -> Result<(), Error> {
     if events & !EVENTS == 0 { Ok(()) } else { Err(Error::Invalid) }
 }
 
-/// A new poller, to be given to [`zmq_poller_destroy`].
+/// Makes a poller, to be released with [`zmq_poller_destroy`].
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_poller_new() -> *mut c_void {
     guard(null_mut(), || {
@@ -229,16 +229,16 @@ pub extern "C" fn zmq_poller_new() -> *mut c_void {
     })
 }
 
-/// Frees the poller and sets the caller's pointer to null. -1 with EFAULT if it points to none.
+/// Frees the poller and sets the caller's pointer to null. -1 with EFAULT if it is not a poller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null, or a valid place with null or the handle of an object in
-        // it.
+        // SAFETY: the caller passes null, or a valid place that holds null or the handle of an
+        // object.
         let released = unsafe { poller.as_mut().and_then(|place| handle::release::<Poller>(*place)) };
         let Some(released) = released else { return fail(Error::Fault) };
         if released.is_inherited() {
-            // To end it would take its sockets' locks, and tell the parent's I/O thread.
+            // Dropping it would take the locks of its sockets and wake the parent's I/O thread.
             std::mem::forget(released);
         }
         // SAFETY: not null, since a handle was found there.
@@ -247,11 +247,11 @@ pub unsafe extern "C" fn zmq_poller_destroy(poller: *mut *mut c_void) -> c_int {
     })
 }
 
-/// How many sockets and descriptors are registered. -1 with EFAULT if there is no poller.
+/// Returns the number of registered sockets and descriptors. -1 with EFAULT if there is no poller.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_size(poller: *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         match unsafe { Poller::at(poller) } {
             Ok(poller) => c_int::try_from(poller.set().registered.len()).unwrap_or(c_int::MAX),
             Err(error) => fail(error),
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn zmq_poller_size(poller: *mut c_void) -> c_int {
     })
 }
 
-/// Registers a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is
+/// Registers a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is already
 /// registered or the events are unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_add(
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn zmq_poller_add(
     user_data: *mut c_void,
     events: c_short,
 ) -> c_int {
-    // SAFETY: the caller gives null or a handle for each.
+    // SAFETY: the caller passes null or a handle for each.
     unsafe {
         with_set(poller, |set| {
             let shared = check_socket(socket)?.map(|socket| Watched { socket, told: None });
@@ -278,15 +278,15 @@ pub unsafe extern "C" fn zmq_poller_add(
     }
 }
 
-/// Changes what a registered socket is watched for. The errors are those of [`zmq_poller_add`];
-/// EINVAL if it is not registered.
+/// Changes the events of a registered socket. The errors are those of [`zmq_poller_add`]; EINVAL if
+/// the socket is not registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_modify(
     poller: *mut c_void,
     socket: *mut c_void,
     events: c_short,
 ) -> c_int {
-    // SAFETY: the caller gives null or a handle for each.
+    // SAFETY: the caller passes null or a handle for each.
     unsafe {
         with_set(poller, |set| {
             check_socket(socket)?;
@@ -297,15 +297,15 @@ pub unsafe extern "C" fn zmq_poller_modify(
     }
 }
 
-/// Takes a socket out. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is not
+/// Removes a socket. -1 with EFAULT without a poller, with ENOTSOCK, with EINVAL if it is not
 /// registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or a handle for each.
+    // SAFETY: the caller passes null or a handle for each.
     unsafe {
         with_set(poller, |set| {
             let index = set.find(socket, NONE).filter(|_| !socket.is_null());
-            // A socket that was closed, against the rules, can still be taken out.
+            // A socket that was closed while registered, against the rules, can still be removed.
             let index = match index {
                 Some(index) => index,
                 None => return check_socket(socket).and(Err(Error::Invalid)),
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn zmq_poller_remove(poller: *mut c_void, socket: *mut c_v
 }
 
 /// Registers a descriptor. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is
-/// registered or the events are unknown.
+/// already registered or the events are unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_add_fd(
     poller: *mut c_void,
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn zmq_poller_add_fd(
     user_data: *mut c_void,
     events: c_short,
 ) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     unsafe {
         with_set(poller, |set| {
             check_fd(fd)?;
@@ -335,11 +335,11 @@ pub unsafe extern "C" fn zmq_poller_add_fd(
     }
 }
 
-/// Changes what a registered descriptor is watched for. The errors are those of
-/// [`zmq_poller_add_fd`]; EINVAL if it is not registered.
+/// Changes the events of a registered descriptor. The errors are those of [`zmq_poller_add_fd`];
+/// EINVAL if the descriptor is not registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, events: c_short) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     unsafe {
         with_set(poller, |set| {
             check_fd(fd)?;
@@ -350,11 +350,11 @@ pub unsafe extern "C" fn zmq_poller_modify_fd(poller: *mut c_void, fd: RawFd, ev
     }
 }
 
-/// Takes a descriptor out. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is not
+/// Removes a descriptor. -1 with EFAULT without a poller, with EBADF, with EINVAL if it is not
 /// registered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) -> c_int {
-    // SAFETY: the caller gives null or a handle.
+    // SAFETY: the caller passes null or a handle.
     unsafe {
         with_set(poller, |set| {
             check_fd(fd)?;
@@ -365,12 +365,12 @@ pub unsafe extern "C" fn zmq_poller_remove_fd(poller: *mut c_void, fd: RawFd) ->
     }
 }
 
-/// The poller's own descriptor: readable when something has changed for its sockets of several
-/// threads. -1 with EINVAL if it has none of those, with EFAULT without a poller or a place for the
-/// answer.
+/// Stores the poller's own descriptor, which is readable after a change in one of its sockets that
+/// several threads may use. -1 with EINVAL if it has no such sockets, with EFAULT without a poller
+/// or without a place for the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a place.
+    // SAFETY: the caller passes null or a handle, and null or a place.
     unsafe {
         with_set(poller, |set| {
             let place = fd.as_mut().ok_or(Error::Fault)?;
@@ -380,8 +380,8 @@ pub unsafe extern "C" fn zmq_poller_fd(poller: *mut c_void, fd: *mut RawFd) -> c
     }
 }
 
-/// Waits for one event, as [`zmq_poller_wait_all`]; 0 when it has come. After a failure the event
-/// says nothing.
+/// Waits for one event, like [`zmq_poller_wait_all`]. Returns 0 after an event. After a failure
+/// `event` has no meaning.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_wait(
     poller: *mut c_void,
@@ -393,17 +393,17 @@ pub unsafe extern "C" fn zmq_poller_wait(
     if count >= 0 {
         return 0;
     }
-    // SAFETY: the caller gives null or room for one event.
+    // SAFETY: the caller passes null or room for one event.
     if let Some(event) = unsafe { event.as_mut() } {
         *event = PollerEvent { socket: null_mut(), fd: NONE, user_data: null_mut(), events: 0 };
     }
     -1
 }
 
-/// Waits up to `timeout` milliseconds, for ever if negative, for events of what is registered, and
-/// gives how many have come, at most `count`. -1 with EAGAIN after the time, with EFAULT without a
-/// poller, without `events`, or if nothing could ever come, with EINVAL for a negative `count`,
-/// with ENOTSOCK, with ETERM, with EINTR.
+/// Waits up to `timeout` milliseconds, or without limit if negative, for events of registered
+/// objects. Returns the number of events, at most `count`. -1 with EAGAIN after a timeout, with
+/// EFAULT without a poller, without `events`, or if no event could ever occur, with EINVAL for a
+/// negative `count`, with ENOTSOCK, with ETERM, with EINTR.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_poller_wait_all(
     poller: *mut c_void,
@@ -412,7 +412,7 @@ pub unsafe extern "C" fn zmq_poller_wait_all(
     timeout: c_long,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or room for `count` events.
+        // SAFETY: the caller passes null or a handle, and null or room for `count` events.
         let waited = unsafe { wait(poller, events, count, timeout) };
         waited.map_or_else(fail, |count| c_int::try_from(count).unwrap_or(c_int::MAX))
     })
@@ -426,7 +426,7 @@ unsafe fn wait(
     count: c_int,
     timeout: c_long,
 ) -> Result<usize, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let poller = unsafe { Poller::at(poller) }?;
     if events.is_null() {
         return Err(Error::Fault);
@@ -449,7 +449,7 @@ unsafe fn wait(
             set.turn = place;
             break;
         }
-        // What was registered there may have been taken out meanwhile, against the rules.
+        // Against the rules, the object at this place may have been removed during the wait.
         let known =
             set.registered.get(place).filter(|known| known.socket == item.socket && known.fd == item.fd);
         if let Some(known) = known {
@@ -459,7 +459,7 @@ unsafe fn wait(
                 user_data: known.user_data,
                 events: item.revents,
             };
-            // SAFETY: the caller gives room for `room` events, and `told` is less.
+            // SAFETY: the caller passes room for `room` events, and `told` is less.
             unsafe { events.add(told).write(event) };
             told += 1;
         }

@@ -1,4 +1,4 @@
-//! `zmq_proxy`, `zmq_proxy_steerable` and `zmq_device`: two sockets joined by the calling thread.
+//! `zmq_proxy`, `zmq_proxy_steerable` and `zmq_device`: the calling thread connects two sockets.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -9,9 +9,9 @@ use crate::entry;
 use crate::error::status;
 use crate::guard::guard;
 
-/// Forwards messages between `frontend` and `backend`, and copies to `capture` unless that is null,
-/// until the context is ended: -1 with ETERM. EFAULT without frontend or backend, ENOTSOCK for what
-/// is no socket, EINVAL if `capture` is one of the others.
+/// Forwards messages between `frontend` and `backend` until the context is terminated, and copies
+/// them to `capture` unless that is null. Returns -1 with ETERM. EFAULT without frontend or
+/// backend, ENOTSOCK if one of them is not a socket, EINVAL if `capture` is one of the other two.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_proxy(
     frontend: *mut c_void,
@@ -22,8 +22,8 @@ pub unsafe extern "C" fn zmq_proxy(
     unsafe { zmq_proxy_steerable(frontend, backend, capture, null_mut()) }
 }
 
-/// [`zmq_proxy`] that obeys the commands PAUSE, RESUME, TERMINATE and STATISTICS from `control`,
-/// unless that is null; 0 after TERMINATE.
+/// Like [`zmq_proxy`], and obeys the commands PAUSE, RESUME, TERMINATE and STATISTICS from
+/// `control`, unless that is null. Returns 0 after TERMINATE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_proxy_steerable(
     frontend: *mut c_void,
@@ -41,9 +41,9 @@ pub unsafe extern "C" fn zmq_proxy_steerable(
         {
             return status(Err(Error::Invalid));
         }
-        // One socket may be both ends: then it is entered once.
+        // One socket may be both ends. It is then entered once.
         let backend = if backend == frontend { null_mut() } else { backend };
-        // SAFETY: the caller gives null or handles; no two of these are the same.
+        // SAFETY: the caller passes null or handles; no two of these are the same.
         status(unsafe { run(frontend, backend, capture, control) })
     })
 }
@@ -56,7 +56,7 @@ unsafe fn run(
     capture: *mut c_void,
     control: *mut c_void,
 ) -> Result<(), Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         entry::with(frontend, |frontend| {
             optional(backend, |backend| {
@@ -77,11 +77,11 @@ unsafe fn optional(
     if handle.is_null() {
         return call(None);
     }
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe { entry::with(handle, |socket| call(Some(socket))) }
 }
 
-/// [`zmq_proxy`] without capture, older. The type makes no difference.
+/// Older form of [`zmq_proxy`] without capture. The type is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_device(_device: c_int, frontend: *mut c_void, backend: *mut c_void) -> c_int {
     // SAFETY: the same contract.

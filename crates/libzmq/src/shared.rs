@@ -1,7 +1,7 @@
-//! Handles of the sockets that several threads may use at once (CLIENT, SERVER and their like).
+//! Handles of the sockets that several threads may use at once (CLIENT, SERVER and similar types).
 //!
-//! They are told from the others by the tag of their slot, so that these pay nothing for them.
-//! Called by [`crate::entry`], when a handle is not that of an ordinary socket.
+//! The tag of their slot distinguishes them from ordinary sockets, which therefore have no extra
+//! cost. [`crate::entry`] calls this file if a handle is not that of an ordinary socket.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -11,10 +11,10 @@ use tautline_core::{Error, SharedSocket, Socket, SocketType};
 use crate::inherited;
 use crate::slot::{Body, Slot, Spare};
 
-/// A slot with such a socket in it.
+/// A slot that holds such a socket.
 pub(crate) type SharedSlot = Slot<SharedBody>;
 
-/// What such a socket's slot holds.
+/// Content of such a socket's slot.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBody(Mutex<Option<Arc<SharedSocket>>>);
 
@@ -32,8 +32,8 @@ impl SharedBody {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As `place`, unless it stays locked: its holders need some nanoseconds, so then the holder is
-    /// a thread that only the parent of this forked process has.
+    /// Locks `place`. Returns `None` if it stays locked: a holder needs only nanoseconds, so the
+    /// holder must be a thread that exists only in the parent of this forked process.
     fn place_if_free(&self) -> Option<MutexGuard<'_, Option<Arc<SharedSocket>>>> {
         for _ in 0..1000 {
             match self.0.try_lock() {
@@ -45,13 +45,13 @@ impl SharedBody {
         None
     }
 
-    /// In a forked child: the type of the parent's socket.
+    /// Returns the type of the parent's socket, in a forked child.
     pub(crate) fn socket_type(&self) -> Option<SocketType> {
         self.place_if_free()?.as_ref().map(|socket| socket.socket_type())
     }
 }
 
-/// Gives a new socket to C.
+/// Stores a new socket in a slot and returns its handle for C.
 pub(crate) fn open(socket: Socket) -> Result<*mut c_void, Error> {
     let shared = SharedSocket::new(socket)?;
     let slot = SharedSlot::claim();
@@ -59,28 +59,28 @@ pub(crate) fn open(socket: Socket) -> Result<*mut c_void, Error> {
     Ok(slot.publish())
 }
 
-/// The socket behind a handle. NotSocket if it is none of this kind, Interrupted if a forked child
-/// has inherited it.
+/// Returns the socket behind a handle. NotSocket if it is not a socket of this kind, Interrupted if
+/// a forked child has inherited it.
 ///
 /// # Safety
 /// `handle` is null, or points to four readable bytes.
 pub(crate) unsafe fn at(handle: *mut c_void) -> Result<Arc<SharedSocket>, Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         return Err(unsafe { inherited::socket_fault(handle) });
     };
     slot.body().place().clone().ok_or(Error::NotSocket)
 }
 
-/// Ends the handle and closes the socket. NotSocket if it is none of this kind.
+/// Invalidates the handle and closes the socket. NotSocket if it is not a socket of this kind.
 ///
 /// # Safety
 /// As for [`at`].
 pub(crate) unsafe fn close(handle: *mut c_void) -> Result<(), Error> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let Some(slot) = (unsafe { SharedSlot::at(handle) }) else {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         return unsafe { inherited::close(handle) };
     };
     if !slot.retire() {

@@ -1,15 +1,15 @@
-//! Memory behind the handles of sockets and contexts: slots that begin with a tag and are never
-//! given back to the allocator, only to the next object of the same kind. So a handle stays
-//! readable after it was closed, and says so.
+//! Memory behind the handles of sockets and contexts. A slot begins with a tag and is never
+//! returned to the allocator, only to the next object of the same kind. A closed handle therefore
+//! stays readable, and its tag shows that it is closed.
 //!
-//! Called by [`crate::context`] and [`crate::entry`]. Slots are reused in the order in which they
-//! became free, which keeps a stale handle recognisable for long. Nothing here waits: a forked
-//! child may find the list of spare slots locked for ever by a thread that it does not have, and
-//! then takes or leaves a slot without the list.
+//! [`crate::context`] and [`crate::entry`] call this file. Slots are reused in the order in which
+//! they became free, which keeps a stale handle recognisable for a long time. This file never
+//! blocks: in a forked child, a thread that exists only in the parent may hold the lock of the free
+//! list for ever. The child then takes or abandons a slot without the list.
 //!
 //! In a forked child the tags of all slots in use are changed before fork returns
-//! ([`crate::inherited`]). So the check of the tag, which every call makes, also keeps the child
-//! away from the objects of its parent.
+//! ([`crate::inherited`]). Every call checks the tag, so the child cannot reach the objects of its
+//! parent.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -19,13 +19,13 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::inherited;
 
-/// One slot. Aligned so that slots of different threads never share a cache line, nor the pair that
-/// x86 fetches.
+/// One slot. Its alignment ensures that slots of different threads never share a cache line, or the
+/// pair of cache lines that x86 fetches together.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct Slot<T> {
-    // Relaxed: caller: the handle came to this thread by some order of the program's own. The
-    // exchange lets one of two destroyers win.
+    // Relaxed: caller: the program's own synchronisation has passed the handle to this thread. If
+    // two threads destroy the object, the exchange lets one win.
     tag: AtomicU32,
     body: T,
     /// The slot that was made before this one.
@@ -33,35 +33,36 @@ pub(crate) struct Slot<T> {
     next: AtomicPtr<Slot<T>>,
 }
 
-/// What a kind of slot holds.
+/// Content of one kind of slot.
 pub(crate) trait Body: Default + Send + Sync + 'static {
-    /// What the tag of a slot in use reads; each kind its own.
+    /// Value of the tag of a slot in use. Each kind has its own value.
     const TAG: u32;
 
-    /// What the tag reads in a forked child, if the parent's object was in use.
+    /// Value of the tag in a forked child if the parent's object was in use.
     const INHERITED: u32 = !Self::TAG;
 
-    /// The slots of this kind that are free.
+    /// Returns the free slots of this kind.
     fn spare() -> &'static Spare<Self>;
 }
 
-/// Tag of a slot that is free.
+/// Tag of a free slot.
 const UNUSED: u32 = 0xDEAD_DEAD;
 
-/// Slots waiting for their next object.
+/// Free slots, which wait for their next object.
 #[derive(Debug)]
 pub(crate) struct Spare<T: 'static> {
     list: Mutex<VecDeque<&'static Slot<T>>>,
-    /// How many were made in all.
-    // Relaxed: own: under the lock of the list; without it, after a fork, a number.
+    /// Total number of slots made.
+    // Relaxed: own: written under the lock of the list. Without the lock, after a fork, it is only
+    // a number.
     made: AtomicUsize,
-    /// The slot that was made last; the others follow by `next`.
+    /// The slot that was made last. `next` leads to the others.
     // Relaxed: look: the exchange decides.
     all: AtomicPtr<Slot<T>>,
 }
 
 impl<T> Spare<T> {
-    /// No slots yet.
+    /// Makes an empty list.
     pub(crate) const fn new() -> Self {
         Spare {
             list: Mutex::new(VecDeque::new()),
@@ -70,7 +71,7 @@ impl<T> Spare<T> {
         }
     }
 
-    /// Puts a new slot on the list of all.
+    /// Adds a new slot to the list of all slots.
     fn enlist(&self, slot: &'static Slot<T>) {
         let mut last = self.all.load(Ordering::Relaxed);
         loop {
@@ -86,14 +87,14 @@ impl<T> Spare<T> {
 
     /// Returns all slots that were ever made.
     fn all(&self) -> impl Iterator<Item = &'static Slot<T>> {
-        // SAFETY: null, or a slot, and those live for ever.
+        // SAFETY: null, or a slot, and slots live for ever.
         let first = unsafe { self.all.load(Ordering::Acquire).as_ref() };
         // SAFETY: as above.
         std::iter::successors(first, |slot| unsafe { slot.next.load(Ordering::Relaxed).as_ref() })
     }
 
-    /// The list, unless it stays locked: its holders need some nanoseconds, so then the holder is
-    /// no more.
+    /// Locks the list. Returns `None` if it stays locked: a holder needs only nanoseconds, so the
+    /// holder must be a thread that exists only in the parent.
     fn list(&self) -> Option<MutexGuard<'_, VecDeque<&'static Slot<T>>>> {
         for _ in 0..1000 {
             match self.list.try_lock() {
@@ -107,7 +108,7 @@ impl<T> Spare<T> {
 }
 
 impl<T: Body> Slot<T> {
-    /// A slot for a new object. It is no handle yet; see [`Slot::publish`].
+    /// Returns a slot for a new object. Its handle is not valid yet; see [`Slot::publish`].
     pub(crate) fn claim() -> &'static Self {
         inherited::watch();
         let spare = T::spare();
@@ -115,7 +116,8 @@ impl<T: Body> Slot<T> {
         if let Some(slot) = list.as_mut().and_then(|list| list.pop_front()) {
             return slot;
         }
-        // The more there are, the more at once: the allocator wastes some room on each alignment.
+        // Make more slots at a time as their number grows: each aligned allocation wastes some
+        // memory.
         let made = spare.made.load(Ordering::Relaxed);
         let more = if list.is_some() { (made / 4).clamp(1, 16) } else { 1 };
         spare.made.store(made + more, Ordering::Relaxed);
@@ -129,33 +131,35 @@ impl<T: Body> Slot<T> {
         &slots[0]
     }
 
-    /// Gives the filled slot to C.
+    /// Publishes the filled slot and returns its handle for C.
     pub(crate) fn publish(&'static self) -> *mut c_void {
         self.tag.store(T::TAG, Ordering::Relaxed);
         self.handle()
     }
 
-    /// The slot's address, which is its handle.
+    /// Returns the slot's address, which is its handle.
     pub(crate) fn handle(&'static self) -> *mut c_void {
         std::ptr::from_ref(self).cast_mut().cast()
     }
 
-    /// The slot behind a handle; `None` if that is null or not (or no longer) of this kind.
+    /// Returns the slot behind a handle; `None` if the handle is null or not (or no longer) of this
+    /// kind.
     ///
     /// # Safety
     /// `handle` is null, or points to four readable bytes.
     #[inline(always)]
     pub(crate) unsafe fn at(handle: *mut c_void) -> Option<&'static Self> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::with_tag(handle, T::TAG) }
     }
 
-    /// The slot behind a handle that a forked child has inherited; `None` for any other.
+    /// Returns the slot behind a handle that a forked child has inherited; `None` for any other
+    /// handle.
     ///
     /// # Safety
     /// As for [`Slot::at`].
     pub(crate) unsafe fn inherited(handle: *mut c_void) -> Option<&'static Self> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::with_tag(handle, T::INHERITED) }
     }
 
@@ -167,44 +171,44 @@ impl<T: Body> Slot<T> {
         if tag.is_null() || !tag.is_aligned() {
             return None;
         }
-        // SAFETY: neither null nor misaligned, and readable by the caller's word.
+        // SAFETY: not null, aligned, and readable, as guaranteed by the caller.
         let tag = unsafe { &*tag };
         if tag.load(Ordering::Relaxed) != expected {
             return None;
         }
-        // SAFETY: the tag says that this is a slot of ours, and slots live for ever.
+        // SAFETY: the tag shows that this is one of our slots, and slots live for ever.
         Some(unsafe { &*handle.cast::<Self>() })
     }
 
-    /// What is in it.
+    /// Returns the content of the slot.
     #[inline(always)]
     pub(crate) fn body(&self) -> &T {
         &self.body
     }
 
-    /// Whether the handle is still good.
+    /// True if the handle is still valid.
     pub(crate) fn in_use(&self) -> bool {
         self.tag.load(Ordering::Relaxed) == T::TAG
     }
 
-    /// Makes the handle bad; false if it is already.
+    /// Invalidates the handle. Returns false if it is already invalid.
     pub(crate) fn retire(&self) -> bool {
         self.retire_from(T::TAG)
     }
 
-    /// The same for a handle that a forked child has inherited. What is in the slot stays.
+    /// Invalidates a handle that a forked child has inherited. The content of the slot stays.
     pub(crate) fn retire_inherited(&self) -> bool {
         self.retire_from(T::INHERITED)
     }
 
     fn retire_from(&self, tag: u32) -> bool {
-        // The exchange lets one of two destroyers win; what they destroy is guarded by the body's
-        // own means.
+        // If two threads destroy the object, the exchange lets one win. The body itself protects
+        // its content.
         self.tag.compare_exchange(tag, UNUSED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Marks all slots in use as inherited. For a forked child, while it has one thread only: takes
-    /// no lock and no memory.
+    /// Marks all slots in use as inherited. Called in a forked child while it has only one thread.
+    /// Takes no locks and allocates no memory.
     pub(crate) fn inherit_all() {
         for slot in T::spare().all().filter(|slot| slot.in_use()) {
             slot.tag.store(T::INHERITED, Ordering::Relaxed);

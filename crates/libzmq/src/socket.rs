@@ -12,14 +12,14 @@ use crate::guard::guard;
 use crate::inherited;
 use crate::shared;
 
-/// A new socket, to be given to [`zmq_close`]. Null with EFAULT if there is no context, with EINVAL
-/// if the type is unknown, with EMFILE if there are too many sockets, with ETERM if the context is
-/// being ended.
+/// Makes a socket, to be released with [`zmq_close`]. Null with EFAULT if there is no context, with
+/// EINVAL if the type is unknown, with EMFILE if there are too many sockets, with ETERM if the
+/// context is being terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) -> *mut c_void {
     guard(null_mut(), || {
         let socket_type = u8::try_from(socket_type).ok().and_then(SocketType::from_code);
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         let opened = unsafe { context::socket(context, socket_type) }.and_then(|socket| {
             if socket.is_thread_safe() { shared::open(socket) } else { Ok(entry::open(socket)) }
         });
@@ -33,13 +33,13 @@ pub unsafe extern "C" fn zmq_socket(context: *mut c_void, socket_type: c_int) ->
     })
 }
 
-/// Closes a socket; what it has not sent yet is sent behind the scenes for as long as ZMQ_LINGER
-/// says. A call of another thread on it ends with ENOTSOCK. -1 with ENOTSOCK if it is none, or
-/// closed already.
+/// Closes a socket. Its unsent messages are sent in the background for up to ZMQ_LINGER. A call of
+/// another thread on the socket ends with ENOTSOCK. -1 with ENOTSOCK if it is not a socket, or
+/// already closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_close(socket: *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         status(unsafe { entry::close(socket) })
     })
 }
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn zmq_setsockopt(
 ) -> c_int {
     guard(-1, || {
         status(
-            // SAFETY: the caller gives null or a handle, and null or `size` readable bytes.
+            // SAFETY: the caller passes null or a handle, and null or `size` readable bytes.
             unsafe {
                 entry::with(socket, |socket| match (value.is_null(), size) {
                     (true, 0) => socket.set_option_null(option),
@@ -76,8 +76,8 @@ pub unsafe extern "C" fn zmq_setsockopt(
     })
 }
 
-/// Reads an option to `value`, which has room for `*size` bytes; `*size` becomes the length of the
-/// value, and room left over is cleared for programs that read a larger number. -1 with ENOTSOCK,
+/// Reads an option into `value`, which has room for `*size` bytes. Sets `*size` to the length of
+/// the value. Clears the unused room, for programs that read a larger number. -1 with ENOTSOCK,
 /// with EINVAL if the option is unknown or the room too small, with EFAULT without room, with
 /// ETERM.
 #[unsafe(no_mangle)]
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn zmq_getsockopt(
 ) -> c_int {
     guard(-1, || {
         status(
-            // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
+            // SAFETY: the caller passes null or a handle, and for the rest null or valid room.
             unsafe {
                 entry::with(socket, |socket| {
                     if value.is_null() || size.is_null() {
@@ -116,10 +116,10 @@ pub unsafe extern "C" fn zmq_getsockopt(
     })
 }
 
-/// No object is larger than this.
+/// Maximum size of an object in memory.
 const MAX_SIZE: usize = isize::MAX as usize;
 
-/// Lets `call` work on a socket and an endpoint string.
+/// Calls `one` or `many` with a socket and an endpoint string.
 ///
 /// # Safety
 /// `socket` is null or a handle, `endpoint` null or a terminated string.
@@ -133,29 +133,29 @@ unsafe fn with_endpoint(
         if endpoint.is_null() {
             return Err(Error::Invalid);
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { CStr::from_ptr(endpoint) }.to_str().map_err(|_| Error::Invalid)
     };
     guard(-1, || {
         status(
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { entry::transfer(socket, |socket| one(socket, text()?), |socket| many(socket, text()?)) },
         )
     })
 }
 
-/// Accepts connections at an endpoint. The errors are many; see zmq_bind(3).
+/// Accepts connections at an endpoint. For the errors see zmq_bind(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_bind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a string.
+    // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_endpoint(socket, endpoint, Socket::bind, SharedSocket::bind) }
 }
 
-/// Connects to an endpoint, now and whenever it can be reached again. For the errors see
+/// Connects to an endpoint now, and reconnects whenever the connection is lost. For the errors see
 /// zmq_connect(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a string.
+    // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe {
         with_endpoint(socket, endpoint, Socket::connect, |shared, endpoint| {
             shared.with(|socket| socket.connect(endpoint))
@@ -163,16 +163,16 @@ pub unsafe extern "C" fn zmq_connect(socket: *mut c_void, endpoint: *const c_cha
     }
 }
 
-/// Accepts no more connections at an endpoint. -1 with ENOENT if it does not.
+/// Stops accepting connections at an endpoint. -1 with ENOENT if the socket is not bound to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_unbind(socket: *mut c_void, endpoint: *const c_char) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a string.
+    // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_endpoint(socket, endpoint, Socket::unbind, SharedSocket::unbind) }
 }
 
-/// Ends the connection to an endpoint. -1 with ENOENT if there is none.
+/// Closes the connection to an endpoint. -1 with ENOENT if the endpoint is not connected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_disconnect(socket: *mut c_void, endpoint: *const c_char) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or a string.
+    // SAFETY: the caller passes null or a handle, and null or a string.
     unsafe { with_endpoint(socket, endpoint, Socket::disconnect, SharedSocket::unbind) }
 }

@@ -4,26 +4,26 @@
 use std::ffi::{c_int, c_ulong, c_void};
 use std::time::{Duration, Instant};
 
-/// Starts a stopwatch, to be given to [`zmq_stopwatch_stop`].
+/// Starts a stopwatch, to be released with [`zmq_stopwatch_stop`].
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_stopwatch_start() -> *mut c_void {
     Box::into_raw(Box::new(Instant::now())).cast()
 }
 
-/// Microseconds since the start; the stopwatch runs on.
+/// Returns the microseconds since the start. The stopwatch keeps running.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_stopwatch_intermediate(watch: *mut c_void) -> c_ulong {
-    // SAFETY: the caller gives null or a running stopwatch.
+    // SAFETY: the caller passes null or a running stopwatch.
     unsafe { watch.cast::<Instant>().as_ref() }.map_or(0, elapsed_us)
 }
 
-/// Microseconds since the start; frees the stopwatch.
+/// Returns the microseconds since the start and frees the stopwatch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_stopwatch_stop(watch: *mut c_void) -> c_ulong {
     if watch.is_null() {
         return 0;
     }
-    // SAFETY: not null, so a running stopwatch of zmq_stopwatch_start that the caller gives up.
+    // SAFETY: not null, so a running stopwatch of zmq_stopwatch_start that the caller passes up.
     let start = unsafe { Box::from_raw(watch.cast::<Instant>()) };
     elapsed_us(&start)
 }
@@ -32,7 +32,7 @@ fn elapsed_us(start: &Instant) -> c_ulong {
     c_ulong::try_from(start.elapsed().as_micros()).unwrap_or(c_ulong::MAX)
 }
 
-/// Sleeps for whole seconds; not at all for none or fewer.
+/// Sleeps for whole seconds. Returns at once for zero or negative numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_sleep(seconds: c_int) {
     if let Ok(seconds @ 1..) = u64::try_from(seconds) {

@@ -1,5 +1,5 @@
 //! `zmq_threadstart` and `zmq_threadclose`: threads for portable test programs. As in libzmq they
-//! are named `ZMQapp`, take no signals, and have the stack that C programs are used to.
+//! are named `ZMQapp`, receive no signals, and have the stack size that C programs expect.
 
 use std::ffi::c_void;
 use std::thread::{Builder, JoinHandle};
@@ -11,10 +11,11 @@ use crate::guard::guard;
 /// `zmq_thread_fn` of `zmq.h`.
 type ThreadFn = unsafe extern "C" fn(*mut c_void);
 
-/// The usual stack of a program's first thread.
+/// Usual stack size of a program's first thread.
 const STACK_SIZE: usize = 8 << 20;
 
-/// What the caller wants run; it vouches for the argument's use by another thread.
+/// Function to run on the new thread. The caller guarantees that another thread may use the
+/// argument.
 struct Call {
     function: ThreadFn,
     argument: *mut c_void,
@@ -26,13 +27,14 @@ unsafe impl Send for Call {}
 impl Call {
     fn run(self) {
         thread::block_all_signals();
-        // SAFETY: the caller gave a function that takes this argument on a thread of its own.
+        // SAFETY: the caller passed a function that takes this argument on another thread.
         unsafe { (self.function)(self.argument) }
     }
 }
 
-/// Runs `function(argument)` on a new thread, whose handle is to be given to [`zmq_threadclose`].
-/// Null with EAGAIN if the system has no thread left, with EFAULT without a function.
+/// Runs `function(argument)` on a new thread. Returns its handle, to be released with
+/// [`zmq_threadclose`]. Null with EAGAIN if the system cannot start a thread, with EFAULT without a
+/// function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_threadstart(function: Option<ThreadFn>, argument: *mut c_void) -> *mut c_void {
     let Some(function) = function else {
@@ -57,9 +59,10 @@ pub unsafe extern "C" fn zmq_threadclose(handle: *mut c_void) {
     if handle.is_null() {
         return;
     }
-    // SAFETY: not null, so a handle of zmq_threadstart that the caller gives up.
+    // SAFETY: not null, so a handle of zmq_threadstart that the caller passes up.
     let thread = unsafe { Box::from_raw(handle.cast::<JoinHandle<()>>()) };
-    // The function is C and does not panic; were it otherwise, there is no one here to tell.
+    // The function is C and does not panic. If it did, there would be no way to report the panic
+    // here.
     guard((), || drop(thread.join()));
 }
 
@@ -70,7 +73,7 @@ mod tests {
 
     unsafe extern "C" fn set_to_seven(place: *mut c_void) {
         assert_eq!(std::thread::current().name(), Some("ZMQapp"));
-        // SAFETY: the test gives its own variable and reads it after the thread has ended.
+        // SAFETY: the test passes its own variable and reads it after the thread has ended.
         unsafe { *place.cast::<i32>() = 7 }
     }
 

@@ -1,10 +1,10 @@
 //! `zmq_timers_*`: callbacks that repeat at an interval, run by `zmq_timers_execute` on the
 //! caller's thread.
 //!
-//! Called by C programs; no other part of the library uses these timers. The lock is never held
-//! over a callback, so a callback may add, change and cancel timers, run `zmq_timers_execute`
-//! again, or destroy the whole set. One run calls each timer at most once, in order of expiry; what
-//! a callback adds or resets waits for the next run.
+//! C programs call these functions; the rest of the library does not use these timers. The lock is
+//! never held during a callback, so a callback may add, change and cancel timers, run
+//! `zmq_timers_execute` again, or destroy the whole set. One run calls each timer at most once, in
+//! order of expiry. Timers that a callback adds or resets wait for the next run.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::ptr::null_mut;
@@ -18,14 +18,14 @@ use crate::handle::{self, Handle, Tag};
 mod schedule;
 use schedule::{Schedule, TimerFn};
 
-/// What the handle points to.
+/// The object behind the handle.
 #[repr(C)]
 struct Timers {
     tag: Tag,
     schedule: Mutex<Schedule>,
 }
 
-// SAFETY: repr(C), the tag first, and no other object has this number.
+// SAFETY: repr(C), the tag first, and no other object has this tag.
 unsafe impl Handle for Timers {
     const TAG: u32 = 0x71AE_2501;
 }
@@ -39,23 +39,23 @@ impl Timers {
         let now = time::monotonic_nanos();
         let run = self.schedule().begin_run();
         loop {
-            // The guard of the lock is gone before the callback runs.
+            // The lock is released before the callback runs.
             let due = self.schedule().next_due(now, run);
             let Some((id, callback)) = due else { return };
-            // SAFETY: the caller of zmq_timers_add gave a function that takes this argument.
+            // SAFETY: the caller of zmq_timers_add passed a function that takes this argument.
             unsafe { (callback.function)(id, callback.argument) }
         }
     }
 }
 
-/// Runs `call` with the timers behind the handle; -1 with EFAULT if there are none, with EINVAL if
-/// `call` finds nothing.
+/// Calls `call` with the timers behind the handle. -1 with EFAULT if the handle is invalid, with
+/// EINVAL if `call` returns `None`.
 ///
 /// # Safety
 /// As for [`handle::acquire`].
 unsafe fn with_timers<T: From<i8>>(timers: *mut c_void, call: impl FnOnce(&Timers) -> Option<T>) -> T {
     guard(T::from(-1), || {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let Some(timers) = (unsafe { handle::acquire::<Timers>(timers) }) else {
             errno::set(errno::EFAULT);
             return T::from(-1);
@@ -67,7 +67,7 @@ unsafe fn with_timers<T: From<i8>>(timers: *mut c_void, call: impl FnOnce(&Timer
     })
 }
 
-/// A new set of timers, to be given to [`zmq_timers_destroy`].
+/// Makes a set of timers, to be released with [`zmq_timers_destroy`].
 #[unsafe(no_mangle)]
 pub extern "C" fn zmq_timers_new() -> *mut c_void {
     guard(null_mut(), || {
@@ -75,18 +75,19 @@ pub extern "C" fn zmq_timers_new() -> *mut c_void {
     })
 }
 
-/// Frees the timers and sets the caller's pointer to null. -1 with EFAULT if it points to none.
+/// Frees the timers and sets the caller's pointer to null. -1 with EFAULT if it is not a set of
+/// timers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_destroy(timers: *mut *mut c_void) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null, or a valid place with null or the handle of an object in
-        // it.
+        // SAFETY: the caller passes null, or a valid place that holds null or the handle of an
+        // object.
         let released = unsafe { timers.as_mut().and_then(|place| handle::release::<Timers>(*place)) };
         let Some(released) = released else {
             errno::set(errno::EFAULT);
             return -1;
         };
-        // A run that is going on (this is one of its callbacks) finds nothing more to do.
+        // If this call comes from a callback, the run in progress then finds no further timers.
         released.schedule().clear();
         // SAFETY: not null, since a handle was found there.
         unsafe { *timers = null_mut() };
@@ -94,8 +95,8 @@ pub unsafe extern "C" fn zmq_timers_destroy(timers: *mut *mut c_void) -> c_int {
     })
 }
 
-/// Registers `function(id, argument)` to be called every `interval` milliseconds; gives the timer's
-/// id, above zero. -1 with EFAULT without timers or function.
+/// Registers `function(id, argument)` to be called every `interval` milliseconds. Returns the
+/// timer's id, above zero. -1 with EFAULT without timers or function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_add(
     timers: *mut c_void,
@@ -108,38 +109,39 @@ pub unsafe extern "C" fn zmq_timers_add(
         return -1;
     };
     let now = time::monotonic_nanos();
-    // SAFETY: the caller gives null or the handle of an object.
+    // SAFETY: the caller passes null or the handle of an object.
     unsafe { with_timers(timers, |timers| Some(timers.schedule().add(now, interval, function, argument))) }
 }
 
-/// Ends a timer. -1 with EINVAL if it is not there (any more).
+/// Cancels a timer. -1 with EINVAL if the timer does not exist (any more).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_cancel(timers: *mut c_void, id: c_int) -> c_int {
-    // SAFETY: the caller gives null or the handle of an object.
+    // SAFETY: the caller passes null or the handle of an object.
     unsafe { with_timers(timers, |timers| timers.schedule().cancel(id).then_some(0)) }
 }
 
-/// Gives a timer another interval, which starts now. -1 with EINVAL if it is not there.
+/// Sets another interval for a timer, which starts now. -1 with EINVAL if the timer does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_set_interval(timers: *mut c_void, id: c_int, interval: usize) -> c_int {
     let now = time::monotonic_nanos();
-    // SAFETY: the caller gives null or the handle of an object.
+    // SAFETY: the caller passes null or the handle of an object.
     unsafe { with_timers(timers, |timers| timers.schedule().restart(now, id, Some(interval)).then_some(0)) }
 }
 
-/// Starts a timer's interval anew. -1 with EINVAL if it is not there.
+/// Restarts a timer's interval. -1 with EINVAL if the timer does not exist.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_reset(timers: *mut c_void, id: c_int) -> c_int {
     let now = time::monotonic_nanos();
-    // SAFETY: the caller gives null or the handle of an object.
+    // SAFETY: the caller passes null or the handle of an object.
     unsafe { with_timers(timers, |timers| timers.schedule().restart(now, id, None).then_some(0)) }
 }
 
-/// Milliseconds until the next timer expires, rounded up; 0 if one has, -1 if there is none.
+/// Returns the milliseconds until the next timer expires, rounded up; 0 if one has expired, -1
+/// without timers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_timeout(timers: *mut c_void) -> c_long {
     let now = time::monotonic_nanos();
-    // SAFETY: the caller gives null or the handle of an object.
+    // SAFETY: the caller passes null or the handle of an object.
     unsafe {
         with_timers(timers, |timers| {
             let left_ms = timers.schedule().left_ms(now);
@@ -151,7 +153,7 @@ pub unsafe extern "C" fn zmq_timers_timeout(timers: *mut c_void) -> c_long {
 /// Calls the functions of all timers that have expired.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_timers_execute(timers: *mut c_void) -> c_int {
-    // SAFETY: the caller gives null or the handle of an object.
+    // SAFETY: the caller passes null or the handle of an object.
     unsafe {
         with_timers(timers, |timers| {
             timers.execute();

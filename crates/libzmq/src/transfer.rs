@@ -1,8 +1,8 @@
-//! Sending and receiving: `zmq_send`, `zmq_recv` and their like with constant memory, message
+//! Sending and receiving: `zmq_send`, `zmq_recv` and the variants with constant memory, message
 //! objects and vectors.
 //!
-//! The hottest functions of the library. Beside the engine's own work they cost checks of the
-//! handle's address and tag, and the entry (see [`crate::entry`]).
+//! These are the hottest functions of the library. In addition to the engine's work they check the
+//! handle's address and tag, and enter the socket (see [`crate::entry`]).
 
 use std::ffi::{c_int, c_void};
 
@@ -13,27 +13,27 @@ use crate::error::{fail, size};
 use crate::guard::guard;
 use crate::msg;
 
-/// Shorter constant bodies are copied like others: that is cheaper than to refer to them.
+/// Shorter constant bodies are copied like others, because a copy is cheaper than a reference.
 const CONSTANT_BY_REFERENCE: usize = 4096;
 
-/// POSIX's, as in `<sys/uio.h>`.
+/// The structure of POSIX, as in `<sys/uio.h>`.
 #[repr(C)]
 pub struct IoVec {
     base: *mut c_void,
     len: usize,
 }
 
-/// Lets the same expression work on a socket of one thread or of many.
+/// Applies one expression to a socket of one thread or of many.
 macro_rules! on_socket {
     ($handle:expr, |$socket:ident| $body:expr) => {
         entry::transfer($handle, move |$socket| $body, move |$socket| $body)
     };
 }
 
-/// Lets `one` work on the socket behind a handle, or `many` on one that several threads may use,
-/// and gives the length of the part to C. As [`entry::transfer`], but the result does not go
-/// through memory. [`zmq_send`] and [`zmq_recv`] are written out: so they take seven instructions
-/// less.
+/// Calls `one` with the socket behind a handle, or `many` if several threads may use the socket.
+/// Returns the length of the part for C. Like [`entry::transfer`], but the result does not go
+/// through memory. [`zmq_send`] and [`zmq_recv`] are written by hand, which saves seven
+/// instructions.
 ///
 /// # Safety
 /// As for [`Entry::new`].
@@ -44,9 +44,9 @@ unsafe fn transfer_part(
     many: impl FnOnce(&SharedSocket) -> Result<usize, Error>,
 ) -> c_int {
     guard(-1, move || {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let Ok(mut entry) = (unsafe { Entry::new(handle) }) else {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             return unsafe { transfer_part_shared(handle, many) };
         };
         let result = entry.socket().and_then(one);
@@ -66,11 +66,11 @@ unsafe fn transfer_part_shared(
     handle: *mut c_void,
     many: impl FnOnce(&SharedSocket) -> Result<usize, Error>,
 ) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     size(unsafe { entry::transfer_shared(handle, many) })
 }
 
-/// `on_socket` for [`transfer_part`].
+/// Variant of `on_socket` for [`transfer_part`].
 macro_rules! transfer_part {
     ($handle:expr, |$socket:ident| $body:expr) => {
         transfer_part($handle, move |$socket| $body, move |$socket| $body)
@@ -78,14 +78,14 @@ macro_rules! transfer_part {
 }
 
 unsafe extern "C" {
-    /// The C library's: programs give the buffers of [`zmq_recviov`] to its `free`.
+    /// The C library's `malloc`: programs release the buffers of [`zmq_recviov`] with `free`.
     fn malloc(size: usize) -> *mut c_void;
 }
 
-/// A caller's bytes. Fault for null with a length, Invalid for a length that no memory has.
+/// Returns the caller's bytes. Fault for null with a length, Invalid for an impossible length.
 ///
 /// # Safety
-/// `buffer` is null or `len` readable bytes that stay as they are during `'a`.
+/// `buffer` is null or `len` readable bytes that do not change during `'a`.
 #[inline(always)]
 unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Error> {
     if buffer.is_null() {
@@ -94,26 +94,26 @@ unsafe fn bytes<'a>(buffer: *const c_void, len: usize) -> Result<&'a [u8], Error
     if isize::try_from(len).is_err() {
         return Err(Error::Invalid);
     }
-    // SAFETY: not null, of a possible length, and the caller's word for the rest.
+    // SAFETY: not null and of a possible length; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(buffer.cast(), len) })
 }
 
-/// A caller's room. Fault for null with a length.
+/// Returns the caller's room. Fault for null with a length.
 ///
 /// # Safety
-/// `buffer` is null or `len` writable bytes that nothing else uses during `'a`.
+/// `buffer` is null or `len` writable bytes that are not used elsewhere during `'a`.
 #[inline(always)]
 unsafe fn room<'a>(buffer: *mut c_void, len: usize) -> Result<&'a mut [u8], Error> {
     if buffer.is_null() && len > 0 {
         return Err(Error::Fault);
     }
-    // Where nothing fits, any address will do.
+    // With a length of zero, any address is valid.
     let start = if buffer.is_null() { std::ptr::dangling_mut() } else { buffer.cast() };
-    // SAFETY: not null, of a possible length, and the caller's word for the rest.
+    // SAFETY: not null and of a possible length; the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts_mut(start, len.min(isize::MAX as usize)) })
 }
 
-/// Sends a copy of `len` bytes. Gives `len`, or -1; for the errors see zmq_send(3).
+/// Sends a copy of `len` bytes. Returns `len`, or -1; for the errors see zmq_send(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_send(
     socket: *mut c_void,
@@ -122,12 +122,12 @@ pub unsafe extern "C" fn zmq_send(
     flags: c_int,
 ) -> c_int {
     guard(-1, move || {
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
             // SAFETY: the same contract.
             return unsafe { send_shared(socket, buffer, len, flags) };
         };
-        // SAFETY: the caller gives null or readable bytes.
+        // SAFETY: the caller passes null or readable bytes.
         let sent =
             entry.socket().and_then(|socket| socket.send(unsafe { bytes(buffer, len) }?, Flags(flags)));
         drop(entry);
@@ -145,13 +145,13 @@ pub unsafe extern "C" fn zmq_send(
 #[cold]
 #[inline(never)]
 unsafe fn send_shared(socket: *mut c_void, buffer: *const c_void, len: usize, flags: c_int) -> c_int {
-    // SAFETY: the caller's word, for the handle and the bytes.
+    // SAFETY: the caller guarantees the handle and the bytes.
     size(unsafe {
         entry::transfer_shared(socket, |socket| socket.send(bytes(buffer, len)?, Flags(flags)).map(|()| len))
     })
 }
 
-/// Sends `len` bytes that stay as they are for ever, if that pays without a copy.
+/// Sends `len` bytes that never change. Does not copy them if that saves time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_send_const(
     socket: *mut c_void,
@@ -160,12 +160,12 @@ pub unsafe extern "C" fn zmq_send_const(
     flags: c_int,
 ) -> c_int {
     if len < CONSTANT_BY_REFERENCE {
-        // SAFETY: the same contract, and more.
+        // SAFETY: this function requires all that zmq_send requires, and more.
         return unsafe { zmq_send(socket, buffer, len, flags) };
     }
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or readable bytes that stay; without
-        // a free function the engine only reads them.
+        // SAFETY: the caller passes null or a handle, and null or readable bytes that never change.
+        // Without a free function the engine only reads them.
         size(unsafe {
             on_socket!(socket, |socket| {
                 let body = bytes(buffer, len)?;
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn zmq_send_const(
     })
 }
 
-/// Receives a message part into `len` bytes and cuts what does not fit. Gives the whole length of
-/// the part, or -1; for the errors see zmq_recv(3).
+/// Receives a message part into `len` bytes and cuts the bytes that do not fit. Returns the whole
+/// length of the part, or -1; for the errors see zmq_recv(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_recv(
     socket: *mut c_void,
@@ -187,12 +187,13 @@ pub unsafe extern "C" fn zmq_recv(
     flags: c_int,
 ) -> c_int {
     guard(-1, move || {
-        // SAFETY: the caller gives null or a handle.
+        // SAFETY: the caller passes null or a handle.
         let Ok(mut entry) = (unsafe { Entry::new(socket) }) else {
             // SAFETY: the same contract.
             return unsafe { recv_shared(socket, buffer, len, flags) };
         };
-        // SAFETY: the caller gives null or writable bytes that nothing else uses meanwhile.
+        // SAFETY: the caller passes null or writable bytes that are not used elsewhere during the
+        // call.
         let received =
             entry.socket().and_then(|socket| socket.recv(unsafe { room(buffer, len) }?, Flags(flags)));
         drop(entry);
@@ -210,16 +211,16 @@ pub unsafe extern "C" fn zmq_recv(
 #[cold]
 #[inline(never)]
 unsafe fn recv_shared(socket: *mut c_void, buffer: *mut c_void, len: usize, flags: c_int) -> c_int {
-    // SAFETY: the caller's word, for the handle and the bytes.
+    // SAFETY: the caller guarantees the handle and the bytes.
     size(unsafe { entry::transfer_shared(socket, |socket| socket.recv(room(buffer, len)?, Flags(flags))) })
 }
 
-/// Sends a message object, which is then empty; on failure it stays as it is. Gives its length, or
-/// -1; EFAULT if it is none.
+/// Sends a message object, which is then empty. On failure it stays unchanged. Returns its length,
+/// or -1; EFAULT if it is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or 64 bytes that nothing else uses
-    // meanwhile.
+    // SAFETY: the caller passes null or a handle, and null or 64 bytes that are not used elsewhere
+    // during the call.
     unsafe {
         transfer_part!(socket, |socket| {
             let message = msg::at(message)?;
@@ -229,31 +230,31 @@ pub unsafe extern "C" fn zmq_msg_send(message: *mut Message, socket: *mut c_void
     }
 }
 
-/// Receives a message part into a message object, whose former content is released. Gives its
-/// length, or -1; EFAULT if the object is none.
+/// Receives a message part into a message object and releases its previous content. Returns its
+/// length, or -1; EFAULT if the object is not a message.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_msg_recv(message: *mut Message, socket: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: the caller gives null or a handle, and null or 64 bytes that nothing else uses
-    // meanwhile.
+    // SAFETY: the caller passes null or a handle, and null or 64 bytes that are not used elsewhere
+    // during the call.
     unsafe { transfer_part!(socket, |socket| socket.recv_message(msg::at(message)?, Flags(flags))) }
 }
 
-/// [`zmq_msg_send`], older.
+/// Older form of [`zmq_msg_send`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_sendmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_msg_send(message, socket, flags) }
 }
 
-/// [`zmq_msg_recv`], older.
+/// Older form of [`zmq_msg_recv`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_recvmsg(socket: *mut c_void, message: *mut Message, flags: c_int) -> c_int {
     // SAFETY: the same contract.
     unsafe { zmq_msg_recv(message, socket, flags) }
 }
 
-/// Sends each of `count` buffers as one part; the last one without ZMQ_SNDMORE. Gives the length of
-/// the last, or -1; EINVAL if there are none.
+/// Sends each of `count` buffers as one part, the last one without ZMQ_SNDMORE. Returns the length
+/// of the last part, or -1; EINVAL if there are no buffers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_sendiov(
     socket: *mut c_void,
@@ -262,7 +263,7 @@ pub unsafe extern "C" fn zmq_sendiov(
     flags: c_int,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and null or `count` buffers.
+        // SAFETY: the caller passes null or a handle, and null or `count` buffers.
         size(unsafe {
             on_socket!(socket, |socket| {
                 if vector.is_null() || count == 0 {
@@ -283,8 +284,8 @@ pub unsafe extern "C" fn zmq_sendiov(
 }
 
 /// Receives up to `*count` parts of one message, each into a buffer of `malloc` that the caller
-/// frees. Gives how many, and sets `*count` to it; -1 with EINVAL without a vector, with ENOMEM, or
-/// as zmq_recv does.
+/// frees. Returns the number of parts, and stores it in `*count`. -1 with EINVAL without a vector,
+/// with ENOMEM, or with the errors of zmq_recv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_recviov(
     socket: *mut c_void,
@@ -293,7 +294,7 @@ pub unsafe extern "C" fn zmq_recviov(
     flags: c_int,
 ) -> c_int {
     guard(-1, || {
-        // SAFETY: the caller gives null or a handle, and for the rest null or valid room.
+        // SAFETY: the caller passes null or a handle, and for the rest null or valid room.
         size(unsafe {
             on_socket!(socket, |socket| {
                 if vector.is_null() || count.is_null() || *count == 0 {
@@ -303,7 +304,7 @@ pub unsafe extern "C" fn zmq_recviov(
                 let mut message = Message::new();
                 while *count < room {
                     let len = socket.recv_message(&mut message, Flags(flags))?;
-                    // A null for nothing would look like a failure.
+                    // For an empty part, a null pointer would look like a failure.
                     let base = malloc(len.max(1));
                     if base.is_null() {
                         return Err(Error::NoMemory);

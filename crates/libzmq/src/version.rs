@@ -1,16 +1,16 @@
-//! `zmq_version`: the release of libzmq whose interface this library has; the same numbers as in
+//! `zmq_version`: the release of libzmq whose interface this library has. The numbers are those of
 //! `zmq.h`.
 
 use std::ffi::c_int;
 
 const VERSION: [c_int; 3] = [4, 3, 5];
 
-/// Stores the version's three numbers where the pointers say, if they say anything.
+/// Stores the version's three numbers at the pointers that are not null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_version(major: *mut c_int, minor: *mut c_int, patch: *mut c_int) {
     for (place, number) in [major, minor, patch].into_iter().zip(VERSION) {
         if !place.is_null() {
-            // SAFETY: the caller gives null or a valid int.
+            // SAFETY: the caller passes null or a valid int.
             unsafe { *place = number }
         }
     }

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char};
 use tautline_core::z85::{decode_group, encode_group};
 use tautline_io::errno;
 
-/// Writes the text of `size` bytes and a terminator to `dest`, which has room for both; gives
-/// `dest`. Null with EINVAL if `size` is no multiple of four.
+/// Writes the text of `size` bytes and a terminator to `dest`, which has room for both. Returns
+/// `dest`. Null with EINVAL if `size` is not a multiple of four.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_z85_encode(dest: *mut c_char, data: *const u8, size: usize) -> *mut c_char {
     if dest.is_null() || (data.is_null() && size > 0) || !size.is_multiple_of(4) {
@@ -15,8 +15,8 @@ pub unsafe extern "C" fn zmq_z85_encode(dest: *mut c_char, data: *const u8, size
         return std::ptr::null_mut();
     }
     for group in 0..size / 4 {
-        // SAFETY: `data` has `size` bytes and `dest` room for five characters for each four of
-        // them; neither need be aligned for byte arrays.
+        // SAFETY: `data` has `size` bytes, and `dest` has room for five characters for each four of
+        // them. Byte arrays need no alignment.
         unsafe {
             let text = encode_group(data.add(group * 4).cast::<[u8; 4]>().read());
             dest.add(group * 5).cast::<[u8; 5]>().write(text);
@@ -27,13 +27,13 @@ pub unsafe extern "C" fn zmq_z85_encode(dest: *mut c_char, data: *const u8, size
     dest
 }
 
-/// Writes the bytes that `text` stands for to `dest`, which has room for them; gives `dest`. Null
-/// with EINVAL if the text is empty, its length no multiple of five, or a group of five no number
-/// of 32 bits.
+/// Writes the bytes that `text` stands for to `dest`, which has room for them. Returns `dest`. Null
+/// with EINVAL if the text is empty, if its length is not a multiple of five, or if a group of five
+/// is not a number of 32 bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zmq_z85_decode(dest: *mut u8, text: *const c_char) -> *mut u8 {
-    // SAFETY: `text` is null or a terminated string, `dest` null or large enough, by the caller's
-    // word.
+    // SAFETY: `text` is null or a terminated string, `dest` null or large enough, guaranteed by the
+    // caller.
     if unsafe { decode_to(dest, text) }.is_none() {
         errno::set(errno::EINVAL);
         return std::ptr::null_mut();
@@ -81,8 +81,8 @@ mod tests {
 
     fn decode(text: &CStr) -> Option<Vec<u8>> {
         let mut bytes = vec![0; text.count_bytes() / 5 * 4];
-        // SAFETY: room for all that the text can stand for; `as_mut_ptr` of an empty vector is not
-        // null.
+        // SAFETY: room for all bytes that the text can stand for. `as_mut_ptr` of an empty vector
+        // is not null.
         let dest = unsafe { zmq_z85_decode(bytes.as_mut_ptr(), text.as_ptr()) };
         (!dest.is_null()).then_some(bytes)
     }

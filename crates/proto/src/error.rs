@@ -36,7 +36,7 @@ pub enum ProtocolError {
     Tls(TlsFault),
     /// The system has no random bytes for keys.
     NoRandomness,
-    /// The system has no memory for what the peer sends.
+    /// The system has no memory for the peer's data.
     NoMemory,
 }
 
@@ -287,10 +287,10 @@ impl Clause {
             Self::MalformedMessage => "MESSAGE command is malformed",
             Self::Cryptographic => "a box does not open",
             Self::KeyExchange => "the vouch is not for this connection",
-            Self::NonceOrder => "nonce is not greater than the one before",
+            Self::NonceOrder => "nonce is not greater than the previous one",
             Self::WebSocketOpening => "not an opening handshake of ZWS 2.0",
             Self::WebSocketFrame => "malformed WebSocket frame",
-            Self::MalformedReply => "a reply without its delimiter",
+            Self::MalformedReply => "a reply has no delimiter",
         }
     }
 
@@ -315,10 +315,10 @@ impl ZapFault {
 
     fn text(self) -> &'static str {
         match self {
-            Self::FrameCount => "it has not seven frames",
+            Self::FrameCount => "it does not have seven frames",
             Self::Delimiter => "the delimiter is not empty",
             Self::Version => "the version is not 1.0",
-            Self::RequestId => "the request id is another",
+            Self::RequestId => "the request id differs from that of the request",
             Self::StatusCode => "the status is unknown",
             Self::Metadata => "the metadata is malformed",
         }
@@ -358,7 +358,7 @@ impl From<Mismatch> for ProtocolError {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mechanism => f.write_str("another security mechanism"),
+            Self::Mechanism => f.write_str("it has another security mechanism"),
             Self::Version => f.write_str("its version has no security mechanisms"),
             Self::UnknownSocketType => f.write_str("unknown socket type"),
             Self::SocketType { ours, theirs } => {

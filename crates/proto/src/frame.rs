@@ -20,7 +20,7 @@ pub const MAX_BODY: u64 = i64::MAX as u64;
 /// A decoded frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// [`MORE`] or [`COMMAND`], and [`LONG`] as it was on the wire.
+    /// [`MORE`] or [`COMMAND`], and [`LONG`] if it was set on the wire.
     pub flags: u8,
     /// Bytes of body after the header.
     pub body_len: u64,

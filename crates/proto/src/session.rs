@@ -51,7 +51,7 @@ pub struct SessionConfig {
 pub struct Established {
     /// Version that both ends speak from now on.
     pub version: Version,
-    /// The other end.
+    /// Facts about the other end.
     pub peer: Peer,
     /// Stage between the wire and plain 3.1 frames; `None` if they are the same.
     pub stage: Option<Box<dyn Stage>>,
@@ -88,9 +88,9 @@ enum State {
     Signature,
     /// The signature has arrived; the version octet is next.
     Revision,
-    /// The rest of a 2.0 greeting; the version says whether 1.0 or 2.0 frames follow.
+    /// Remaining octets of a 2.0 greeting. The version tells whether 1.0 or 2.0 frames follow.
     OlderGreeting(Version),
-    /// The rest of a 3.x greeting.
+    /// Remaining octets of a 3.x greeting.
     Greeting,
     /// The identity frame of a peer before 3.0, with its socket type if the peer announced it.
     Identity(Version, Option<SocketType>),

@@ -231,7 +231,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::NotSocks => f.write_str("not a SOCKS 5 proxy"),
-            Refusal::Method => f.write_str("the proxy wants another authentication"),
+            Refusal::Method => f.write_str("the proxy requires another authentication method"),
             Refusal::Login => f.write_str("the proxy refuses user name and password"),
             Refusal::Reply(code) => write!(f, "the proxy refuses with code {code}"),
         }

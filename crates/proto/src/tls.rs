@@ -45,7 +45,7 @@ pub struct Tls<C> {
     inside: C,
     /// Number of the configuration.
     number: u64,
-    /// Decrypted bytes on their way between `connection` and `inside`. Empty between calls.
+    /// Unencrypted bytes on their way between `connection` and `inside`. Empty between calls.
     clear: Vec<u8>,
     /// True if the peer has ended TLS.
     ended: bool,

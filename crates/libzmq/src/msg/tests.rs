@@ -93,7 +93,7 @@ fn what_is_no_message_is_efault() {
 #[test]
 fn too_much_memory_is_enomem() {
     let mut object = Object::new();
-    // The last one could be had by its size, where addresses have 64 bits.
+    // On systems with 64-bit addresses, the last size alone would be possible.
     for size in [usize::MAX, isize::MAX as usize, usize::try_from(1_u64 << 62).unwrap_or(usize::MAX)] {
         // SAFETY: an object of this size.
         fails_with(unsafe { zmq_msg_init_size(object.raw(), size) }, errno::ENOMEM);
@@ -104,7 +104,7 @@ fn too_much_memory_is_enomem() {
 #[test]
 fn initialising_does_not_look_at_what_was_there() {
     let mut object = MaybeUninit::<Object>::uninit();
-    // SAFETY: memory of this size; garbage in it is what C hands over.
+    // SAFETY: memory of this size. It holds garbage, as C may pass it.
     unsafe {
         object.as_mut_ptr().cast::<u8>().write_bytes(0xB3, C_SIZE);
         let raw = object.as_mut_ptr().cast::<Message>();
@@ -138,7 +138,7 @@ fn moving_empties_the_source_and_copying_shares() {
 }
 
 unsafe extern "C" fn count_free(data: *mut c_void, hint: *mut c_void) {
-    // SAFETY: the test gives a counter as hint and a first byte to look at.
+    // SAFETY: the test passes a counter as hint and a first byte to read.
     unsafe {
         assert_eq!(data.cast::<u8>().read(), 42);
         (*hint.cast::<AtomicUsize>()).fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Which timer expires when: plain data, without a clock. Every call is given the time, in
-//! nanoseconds.
+//! Schedule of the timers: plain data, without a clock. The caller passes the time to every call,
+//! in nanoseconds.
 //!
-//! Used by [`super`] under its lock. Invariant: each timer stands in `queue` exactly once, under
-//! its own key.
+//! [`super`] uses this file under its lock. Invariant: each timer stands in `queue` exactly once,
+//! under its own key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_int, c_void};
@@ -10,15 +10,15 @@ use std::ffi::{c_int, c_void};
 /// `zmq_timer_fn` of `zmq.h`.
 pub(super) type TimerFn = unsafe extern "C" fn(c_int, *mut c_void);
 
-/// What to call when a timer expires.
+/// Function to call when a timer expires.
 #[derive(Clone, Copy)]
 pub(super) struct Callback {
     pub(super) function: TimerFn,
     pub(super) argument: *mut c_void,
 }
 
-// SAFETY: the argument is only handed back to the function, on the thread that calls
-// zmq_timers_execute; that it may be used there is the business of the caller of zmq_timers_add.
+// SAFETY: the argument is only passed back to the function, on the thread that calls
+// zmq_timers_execute. The caller of zmq_timers_add guarantees that this thread may use it.
 unsafe impl Send for Callback {}
 
 struct Timer {
@@ -27,7 +27,7 @@ struct Timer {
     callback: Callback,
 }
 
-/// Order of expiry; timers of the same time in the order in which they were started.
+/// Order of expiry. Timers with the same time are in the order in which they were started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     expires_ns: u64,
@@ -39,17 +39,17 @@ struct Key {
 pub(super) struct Schedule {
     timers: HashMap<c_int, Timer>,
     queue: BTreeMap<Key, c_int>,
-    /// Starts so far, first ones and repeated ones.
+    /// Number of starts so far, first and repeated ones.
     starts: u64,
     last_id: c_int,
 }
 
-/// The timers that stood when a run began; later ones are the next run's.
+/// The timers that existed when a run began. Timers started later belong to the next run.
 #[derive(Clone, Copy)]
 pub(super) struct Run(u64);
 
 impl Schedule {
-    /// Registers a timer and gives its id.
+    /// Registers a timer and returns its id.
     pub(super) fn add(
         &mut self,
         now: u64,
@@ -64,12 +64,13 @@ impl Schedule {
         id
     }
 
-    /// Whether there was such a timer; it is gone.
+    /// Cancels a timer. Returns false if it does not exist.
     pub(super) fn cancel(&mut self, id: c_int) -> bool {
         self.timers.remove(&id).is_some_and(|timer| self.queue.remove(&timer.key).is_some())
     }
 
-    /// Whether there is such a timer; its interval, the new one if given, starts now.
+    /// Restarts the interval of a timer, with a new length if given. Returns false if the timer
+    /// does not exist.
     pub(super) fn restart(&mut self, now: u64, id: c_int, interval_ms: Option<usize>) -> bool {
         let Some(mut timer) = self.timers.remove(&id) else { return false };
         self.queue.remove(&timer.key);
@@ -79,24 +80,24 @@ impl Schedule {
         true
     }
 
-    /// Milliseconds until the next expiry, rounded up so that a caller that waits that long finds
-    /// it expired.
+    /// Returns the milliseconds until the next expiry, rounded up. A caller that waits that long
+    /// finds the timer expired.
     pub(super) fn left_ms(&self, now: u64) -> Option<u64> {
         let (key, _) = self.queue.first_key_value()?;
         Some(key.expires_ns.saturating_sub(now).div_ceil(1_000_000))
     }
 
-    /// To be given to [`Schedule::next_due`].
+    /// Starts a run. The result is for [`Schedule::next_due`].
     pub(super) fn begin_run(&self) -> Run {
         Run(self.starts)
     }
 
-    /// The next timer that expired by `now` and was started before `run` began; its interval starts
-    /// again.
+    /// Returns the next timer that expired by `now` and was started before `run` began, and
+    /// restarts its interval.
     pub(super) fn next_due(&mut self, now: u64, run: Run) -> Option<(c_int, Callback)> {
         let (key, id) = self.queue.first_key_value().map(|(key, id)| (*key, *id))?;
-        // What was started since expires at `now` or later and so stands behind all that this run
-        // is to call.
+        // Timers started during this run expire at `now` or later. They therefore stand behind all
+        // timers of this run.
         if key.expires_ns > now || key.started >= run.0 {
             return None;
         }
@@ -105,7 +106,7 @@ impl Schedule {
         Some((id, callback))
     }
 
-    /// Cancels all.
+    /// Cancels all timers.
     pub(super) fn clear(&mut self) {
         self.timers.clear();
         self.queue.clear();
@@ -118,7 +119,7 @@ impl Schedule {
         key
     }
 
-    /// The next id above zero that no timer has.
+    /// Returns the next id above zero that no timer has.
     fn free_id(&mut self) -> c_int {
         loop {
             self.last_id = self.last_id.checked_add(1).unwrap_or(1);
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!((late, early, also_early), (1, 2, 3));
         assert_eq!(run(&mut schedule, 5 * MS - 1), []);
         assert_eq!(run(&mut schedule, 5 * MS), [early, also_early]);
-        // An overslept interval is made up for once, not as often as it passed.
+        // An interval that was missed several times leads to only one call.
         assert_eq!(run(&mut schedule, 100 * MS), [late, early, also_early]);
         assert_eq!(run(&mut schedule, 100 * MS), []);
         assert_eq!(schedule.left_ms(100 * MS), Some(5));

@@ -1,13 +1,13 @@
-//! The functions as C calls them: handles, errno, and callbacks that change their own timers.
+//! Calls the functions as C does: handles, errno, and callbacks that change their own timers.
 
 use super::*;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Shared with callbacks by address.
+/// Data that callbacks reach by its address.
 struct Shared {
     timers: *mut c_void,
     calls: AtomicI32,
-    /// Another timer, or zero.
+    /// Id of another timer, or zero.
     other: AtomicI32,
 }
 
@@ -17,21 +17,20 @@ impl Shared {
     }
 
     fn add(&self, interval: usize, function: TimerFn) -> c_int {
-        // SAFETY: the timers live, and so does `self` until they are destroyed at the end of the
-        // test.
+        // SAFETY: the timers and `self` live until they are destroyed at the end of the test.
         unsafe { zmq_timers_add(self.timers, interval, Some(function), (&raw const *self).cast_mut().cast()) }
     }
 
-    /// Calls made by one run.
+    /// Runs the timers once and returns the number of calls.
     fn run(&self) -> i32 {
         let before = self.calls.load(Ordering::Relaxed);
-        // SAFETY: the timers live.
+        // SAFETY: the timers exist.
         assert_eq!(unsafe { zmq_timers_execute(self.timers) }, 0);
         self.calls.load(Ordering::Relaxed) - before
     }
 
     fn timeout(&self) -> c_long {
-        // SAFETY: the timers live.
+        // SAFETY: the timers exist.
         unsafe { zmq_timers_timeout(self.timers) }
     }
 }
@@ -39,14 +38,14 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if !self.timers.is_null() {
-            // SAFETY: the timers live; nothing uses them after this.
+            // SAFETY: the timers live and are not used after this.
             assert_eq!(unsafe { zmq_timers_destroy(&mut self.timers) }, 0);
         }
     }
 }
 
 /// # Safety
-/// `argument` is that of [`Shared::add`].
+/// `argument` is the one passed by [`Shared::add`].
 unsafe fn called<'a>(argument: *mut c_void) -> &'a Shared {
     // SAFETY: the test keeps the value alive.
     let shared = unsafe { &*argument.cast::<Shared>() };
@@ -60,12 +59,12 @@ unsafe extern "C" fn count(_: c_int, argument: *mut c_void) {
 }
 
 unsafe extern "C" fn cancel_itself(id: c_int, argument: *mut c_void) {
-    // SAFETY: registered by `Shared::add`; the timers live.
+    // SAFETY: registered by `Shared::add`; the timers exist.
     unsafe { assert_eq!(zmq_timers_cancel(called(argument).timers, id), 0) };
 }
 
 unsafe extern "C" fn cancel_other(_: c_int, argument: *mut c_void) {
-    // SAFETY: registered by `Shared::add`; the timers live.
+    // SAFETY: registered by `Shared::add`; the timers exist.
     unsafe {
         let shared = called(argument);
         assert_eq!(zmq_timers_cancel(shared.timers, shared.other.load(Ordering::Relaxed)), 0);
@@ -79,15 +78,15 @@ unsafe extern "C" fn add_another(_: c_int, argument: *mut c_void) {
 }
 
 unsafe extern "C" fn slow_down(id: c_int, argument: *mut c_void) {
-    // SAFETY: registered by `Shared::add`; the timers live.
+    // SAFETY: registered by `Shared::add`; the timers exist.
     unsafe { assert_eq!(zmq_timers_set_interval(called(argument).timers, id, 60_000), 0) };
 }
 
 unsafe extern "C" fn run_again(_: c_int, argument: *mut c_void) {
-    // SAFETY: registered by `Shared::add`; the timers live.
+    // SAFETY: registered by `Shared::add`; the timers exist.
     unsafe {
         let shared = called(argument);
-        // Both timers are due at once again, so only the first call may start another run.
+        // Both timers are due again at once, so only the first call may start another run.
         if shared.calls.load(Ordering::Relaxed) == 1 {
             assert_eq!(zmq_timers_execute(shared.timers), 0);
         }
@@ -95,7 +94,7 @@ unsafe extern "C" fn run_again(_: c_int, argument: *mut c_void) {
 }
 
 unsafe extern "C" fn destroy_all(_: c_int, argument: *mut c_void) {
-    // SAFETY: registered by `Shared::add`; the timers live, and the test does not use them again.
+    // SAFETY: registered by `Shared::add`; the timers exist, and the test does not use them again.
     unsafe {
         let mut timers = called(argument).timers;
         assert_eq!(zmq_timers_destroy(&mut timers), 0);
@@ -110,11 +109,11 @@ fn callbacks_run_when_due_and_not_before() {
     assert!(id > 0);
     assert_eq!(shared.run(), 0);
     assert!(shared.timeout() > 0);
-    // SAFETY: the timers live.
+    // SAFETY: the timers exist.
     unsafe { assert_eq!(zmq_timers_set_interval(shared.timers, id, 0), 0) };
     assert_eq!(shared.timeout(), 0);
     assert_eq!(shared.run(), 1);
-    // SAFETY: the timers live.
+    // SAFETY: the timers exist.
     unsafe { assert_eq!(zmq_timers_reset(shared.timers, id), 0) };
     assert_eq!(shared.run(), 1);
 }
@@ -159,7 +158,8 @@ fn a_callback_may_run_the_timers() {
     let shared = Shared::new();
     shared.add(0, run_again);
     shared.add(0, run_again);
-    // The first, then the inner run's two; the second timer is the inner run's now.
+    // The first timer, then the two of the inner run. The second timer has already run in the inner
+    // run.
     assert_eq!(shared.run(), 3);
 }
 
@@ -177,7 +177,7 @@ fn no_timers_are_efault() {
     let mut none = null_mut();
     let mut other_object = [0_u64; 4];
     for handle in [none, other_object.as_mut_ptr().cast()] {
-        // SAFETY: null, or memory that is no timers.
+        // SAFETY: null, or memory that holds no timers.
         unsafe {
             let mut place = handle;
             let failures = [
@@ -203,7 +203,7 @@ fn no_timers_are_efault() {
 #[test]
 fn no_such_timer_is_einval_and_no_function_efault() {
     let shared = Shared::new();
-    // SAFETY: the timers live.
+    // SAFETY: the timers exist.
     unsafe {
         for call in [zmq_timers_cancel, zmq_timers_reset] {
             errno::set(0);

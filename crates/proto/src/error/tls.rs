@@ -81,11 +81,11 @@ impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotTls => "the peer does not speak TLS",
-            Self::Incompatible => "the peer's TLS has no version or no ciphers of ours",
+            Self::Incompatible => "the two ends have no common TLS version or cipher",
             Self::Untrusted => "the peer's certificate is not trusted",
             Self::Expired => "the peer's certificate has expired, or is not valid yet",
             Self::OtherName => "the peer's certificate has another name",
-            Self::BadCertificate => "the peer's certificate is of no use here",
+            Self::BadCertificate => "the peer's certificate is malformed, revoked, or for another purpose",
             Self::NoCertificate => "the peer shows no certificate",
             Self::Refused(45) => "the peer refuses our certificate: it has expired",
             Self::Refused(48) => "the peer refuses our certificate: it does not trust it",

@@ -33,10 +33,10 @@ pub enum BadCredentials {
 impl fmt::Display for BadCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Certificate => "the certificate is none in PEM",
-            Self::Key => "the key is none in PEM that can be used",
+            Self::Certificate => "the certificate is missing or not valid PEM",
+            Self::Key => "the key is missing, not valid PEM, or of an unsupported kind",
             Self::OtherKey => "the key belongs to another certificate",
-            Self::Trust => "what is to be trusted has no certificate in PEM, or one that is none",
+            Self::Trust => "the trusted certificates are missing, or one of them is not valid PEM",
             Self::Name => "no certificate can have the name of the server",
         })
     }
@@ -164,7 +164,7 @@ impl TlsConfig {
     }
 }
 
-/// True if a text in PEM has certificates, and nothing malformed.
+/// True if a text in PEM has certificates, and all of them are well formed.
 pub fn has_certificates(pem: &[u8]) -> bool {
     certificates_in(pem).is_some()
 }

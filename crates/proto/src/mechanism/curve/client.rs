@@ -96,7 +96,7 @@ impl Mechanism for Client {
     }
 
     fn command_limit(&self) -> u64 {
-        // Until its WELCOME is open, the server has proven nothing. An ERROR has at most 262 bytes.
+        // The server is unproven until its WELCOME is open. An ERROR has at most 262 bytes.
         if matches!(self.step, Step::Welcome { .. }) { 512 } else { u64::MAX }
     }
 
