@@ -2,7 +2,7 @@ use super::*;
 
 const NATS: &str = "[nats]\nservers = \"nats://127.0.0.1:4222\"\n";
 
-/// With a route of these lines, which begin in line 4.
+/// Parses a file with one route. The given lines begin in line 4.
 fn route(lines: &str) -> Result<Config, Fault> {
     Config::parse(&format!("{NATS}[[routes]]\n{lines}"))
 }
