@@ -99,7 +99,7 @@ macro_rules! send {
     }};
 }
 
-/// Sends what was gathered.
+/// Sends the gathered messages.
 macro_rules! flush {
     ($socket:expr, $way:expr $(, $wait:tt)?) => {{
         if $way.batches {
