@@ -69,7 +69,7 @@ impl Config {
         for stream in file.streams {
             let stream = stream_of(stream.into_inner(), lines)?;
             if !names.insert(stream.name.clone()) {
-                return Err(Fault::new(stream.line, format!("there is a stream {} already", stream.name)));
+                return Err(Fault::new(stream.line, format!("the stream {} exists already", stream.name)));
             }
             streams.push(stream);
         }
@@ -78,7 +78,7 @@ impl Config {
         for route in file.routes {
             let route = route::check(route, lines)?;
             if !names.insert(route.name.clone()) {
-                return Err(Fault::new(route.line, format!("there is a route {} already", route.name)));
+                return Err(Fault::new(route.line, format!("the route {} exists already", route.name)));
             }
             routes.push(route);
         }
@@ -121,7 +121,7 @@ fn is_name(name: &str) -> bool {
 fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String), Fault> {
     let (line, name) = lines.take(value);
     if !is_name(&name) {
-        return Err(Fault::new(line, format!("{name:?} is no name: letters, digits, - and _, at most 64")));
+        return Err(Fault::new(line, format!("{name:?} is not a name: letters, digits, -, _, at most 64")));
     }
     Ok((line, name))
 }
@@ -134,7 +134,7 @@ fn duration(
     let (line, text) = lines.take(value);
     humantime::parse_duration(&text)
         .map(Some)
-        .map_err(|_| Fault::new(line, format!("{text:?} is no time: \"2m\", \"30s\", \"250ms\"")))
+        .map_err(|_| Fault::new(line, format!("{text:?} is not a duration: \"2m\", \"30s\", \"250ms\"")))
 }
 
 fn stream_of(stream: file::Stream, lines: Lines<'_>) -> Result<Stream, Fault> {

@@ -42,7 +42,7 @@ const MOST_TOLD: usize = 100;
 /// The folder cannot be used, or NATS rejects the login.
 pub fn serve(names: &Names) -> Result<(), Fault> {
     let (Some(folder), Some(bucket)) = (names.folder.clone(), names.nats.clone()) else {
-        return Err(Fault::new(0, "it has no table `nats`: there is nobody to tell"));
+        return Err(Fault::new(0, "the file has no table `nats` to publish to"));
     };
     let unusable = |error: io::Error| Fault::new(0, format!("{}: {error}", folder.path.display()));
     let host = host(&folder, || nuid::next().to_string()).map_err(unusable)?;
@@ -124,12 +124,12 @@ impl Agent {
         loop {
             tokio::select! {
                 entry = watched.next() => {
-                    let entry = entry.ok_or("the bucket is watched no more")?;
+                    let entry = entry.ok_or("the watch of the bucket has ended")?;
                     self.heard(&store, entry.map_err(|error| error.to_string())?).await?;
                 }
                 _ = look.tick() => {
                     if !nats.is_connected() {
-                        return Err("NATS is away".to_owned());
+                        return Err("NATS is disconnected".to_owned());
                     }
                     self.tell(&store).await?;
                     self.expire(&store).await?;
@@ -144,7 +144,7 @@ impl Agent {
             Err(_) => {
                 let config = kv::Config {
                     bucket: self.bucket.bucket.clone(),
-                    description: "What programs have bound by name, for Tautline".to_owned(),
+                    description: "Names that programs have bound, for Tautline".to_owned(),
                     history: 1,
                     max_age: self.bucket.lease,
                     num_replicas: self.bucket.replicas,

@@ -86,7 +86,7 @@ impl Course {
     fn is_well(&self) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.take().is_some() {
-            notice!("route {}: goes on", self.route.name);
+            notice!("route {}: works again", self.route.name);
         }
     }
 
@@ -141,7 +141,7 @@ impl Outgoing {
         let mut message = message;
         let topic = if mapping.is_open() { message.pop_front() } else { None };
         let topic = topic.as_ref().map_or(&[][..], Message::as_bytes);
-        let subject = mapping.subject(topic).ok_or("its topic has no subject here")?;
+        let subject = mapping.subject(topic).ok_or("the route has no subject for its topic")?;
         let (payload, parts) = envelope::pack(message.into_parts()).ok_or(TOO_MANY_PARTS)?;
         if let Some(parts) = parts {
             headers.insert(PARTS, parts.as_str());

@@ -185,7 +185,7 @@ impl Bridge {
                     match outcome {
                         Ok(()) => notice!("read the file again: {} routes are at work", self.routes.len()),
                         Err(fault) => {
-                            notice!("{}, {fault}: the routes stay as they are", options.config.display());
+                            notice!("{}, {fault}: the old routes continue", options.config.display());
                         }
                     }
                     continue;

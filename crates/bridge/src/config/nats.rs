@@ -66,11 +66,11 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
     for server in &servers {
         let address: ServerAddr = server
             .parse()
-            .map_err(|error| Fault::new(line, format!("{server:?} is no server of NATS: {error}")))?;
+            .map_err(|error| Fault::new(line, format!("{server:?} is not a NATS server: {error}")))?;
         if address.username().is_some() || address.password().is_some() {
             return Err(Fault::new(
                 line,
-                "names and passwords do not stand in the address: `user` and `password_file`",
+                "put names and passwords into `user` and `password_file`, not into the address",
             ));
         }
     }
@@ -99,7 +99,7 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
         (None, Some(path)) => return Err(Fault::new(lines.take(path).0, "`password_file` needs `user`")),
     }
     if let Some((line, _)) = logins.get(1) {
-        return Err(Fault::new(*line, "one login only: `credentials`, `nkey_file`, `token_file`, or `user`"));
+        return Err(Fault::new(*line, "only one login: `credentials`, `nkey_file`, `token_file`, or `user`"));
     }
     let (login_line, login) = logins.pop().unwrap_or((line, Login::Nobody));
     let tls = raw.tls.map_or(Ok(Tls::default()), |raw| tls(raw, lines))?;

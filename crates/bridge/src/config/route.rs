@@ -153,7 +153,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
             let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
             Fault::new(
                 socket_line,
-                format!("{socket:?} is no socket of a route {promise:?}: that has {}", names.join(", ")),
+                format!("{socket:?} is not a socket of a route {promise:?}: use {}", names.join(", ")),
             )
         })
     };
@@ -163,7 +163,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
         "stored" => fits(&[("PULL", T::Pull), ("SUB", T::Sub), ("ROUTER", T::Router)])?,
         "worked off" => fits(&[("DEALER", T::Dealer), ("ROUTER", T::Router)])?,
         "replay" => fits(&[("PUB", T::Pub)])?,
-        _ => return Err(Fault::new(promise_line, format!("{promise:?} is no promise: {PROMISES}"))),
+        _ => return Err(Fault::new(promise_line, format!("{promise:?} is not a promise: {PROMISES}"))),
     };
     let mapping = mapping(&mut raw, lines)?;
     let stream_line = raw.stream.as_ref().map_or(line, |stream| lines.of(Some(stream.span())));
@@ -179,7 +179,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
     let link = link(&mut raw, socket, lines, line, notify, patient)?;
     if let Some((line, what)) = left(&raw, lines) {
         let what =
-            format!("`{what}` does not go with a route {promise:?} whose socket is {}", raw.socket.get_ref());
+            format!("`{what}` is not valid in a route {promise:?} whose socket is {}", raw.socket.get_ref());
         return Err(Fault::new(line.max(table), what));
     }
     Ok(Route { name, link, mapping, job, line, stream_line })
@@ -194,7 +194,7 @@ fn mapping(raw: &mut file::Route, lines: Lines<'_>) -> Result<Mapping, Fault> {
             (line, text) => {
                 return Err(Fault::new(
                     line,
-                    format!("{text:?} is no separator: one character, such as \"/\""),
+                    format!("{text:?} is not a separator: use one character, such as \"/\""),
                 ));
             }
         },
@@ -221,7 +221,7 @@ fn link(
             if !known.iter().any(|scheme| endpoint.starts_with(scheme)) {
                 return Err(Fault::new(
                     line,
-                    format!("{endpoint:?} is no endpoint: {}...", known.join("..., ")),
+                    format!("{endpoint:?} is not an endpoint: {}...", known.join("..., ")),
                 ));
             }
             endpoint::check(endpoint).map_err(|error| Fault::new(line, format!("{endpoint:?}: {error}")))?;
@@ -267,7 +267,7 @@ fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Jo
     let consumer = raw.consumer.take().ok_or_else(|| {
         Fault::new(
             line,
-            "a route \"worked off\" needs `consumer`, a name under which the stream remembers how far it is",
+            "a route \"worked off\" needs `consumer`, a name under which the stream stores its position",
         )
     })?;
     let (_, consumer) = name(consumer, lines)?;

@@ -78,7 +78,7 @@ fn hand_over(
     }
     course.counters.received.add();
     let Some(parts) = incoming(&course.route.mapping, message) else {
-        return course.refuse("its parts do not go with its length");
+        return course.refuse("its part lengths do not match its payload");
     };
     if !subscriptions.is_wanted(&parts[0]) {
         return course.counters.unwanted.add();
@@ -121,7 +121,7 @@ async fn push(
         let Some((_, message)) = message else { return };
         course.counters.received.add();
         let Some(parts) = incoming(&course.route.mapping, &message) else {
-            course.refuse("its parts do not go with its length");
+            course.refuse("its part lengths do not match its payload");
             continue;
         };
         match socket.send(as_parts(&parts)).await {
@@ -141,7 +141,7 @@ impl Reading {
             while let Some(message) = from.next().await {
                 if queue.try_send((number, message)).is_err() {
                     course.counters.dropped.add();
-                    course.complain("messages come faster than they leave, and are dropped");
+                    course.complain("the queue is full: messages are dropped");
                 }
             }
         }))

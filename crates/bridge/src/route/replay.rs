@@ -85,7 +85,7 @@ impl Tape {
         course.counters.received.add();
         match incoming(&course.route.mapping, &message) {
             Some(parts) => self.ready = Some(numbered(parts, *sequence, number)),
-            None => course.refuse("its parts do not go with its length"),
+            None => course.refuse("its part lengths do not match its payload"),
         }
     }
 

@@ -179,7 +179,7 @@ async fn answer(course: &Course, message: &jetstream::Message, kind: AckKind) {
 /// returns `None`.
 async fn addressed(course: &Course, message: &jetstream::Message, to: Vec<u8>) -> Option<Vec<Message>> {
     let Some(parts) = incoming(&course.route.mapping, message) else {
-        course.refuse("its parts do not go with its length");
+        course.refuse("its part lengths do not match its payload");
         answer(course, message, AckKind::Term).await;
         return None;
     };
