@@ -1,8 +1,11 @@
-/* hot: what a message costs when nobody waits: one thread sends a batch over inproc and receives it, again and again.
+/* hot: cost of a message without waiting: one thread sends a batch over inproc and
+ * receives it, repeatedly.
  *
- *   hot push_pull|pub_sub|router_dealer|router_in_turn|dealer_router[_monitored] buffers|messages SIZE ROUNDS
+ * hot push_pull|pub_sub|router_dealer|router_in_turn|dealer_router[_monitored]
+ * buffers|messages SIZE ROUNDS
  *
- * scripts/budget.sh counts the instructions of send_batch and receive_batch under callgrind. */
+ * scripts/budget.sh counts the instructions of send_batch and receive_batch under
+ * callgrind. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +82,7 @@ __attribute__((noinline)) void receive_batch(void *socket)
     }
 }
 
-/* Somebody listens to all events of a socket. */
+/* Monitors all events of a socket. */
 static void *monitor(void *context, void *socket, const char *endpoint)
 {
     void *pair = zmq_socket(context, ZMQ_PAIR);

@@ -2,15 +2,15 @@
 # Builds the programs of languages: bench/languages/build.sh OUT LIBZMQ NAME...
 #
 # LIBZMQ is the prefix of the libzmq 4.3.5 to link and compile against. Each NAME is a folder here with a `language.toml` and
-# a `build.sh`, which finds
+# a `build.sh`, which gets these variables:
 #
 #   ROOT     this repository
 #   LIBZMQ   as above
-#   CACHE    a folder of its own for what comes from registries and for what is compiled
-#   OUT      where it leaves the executables local_lat, remote_lat, local_thr and remote_thr, each of which must become the
-#            measured process itself (`exec`), and versions.txt, lines of `name: version`
+#   CACHE    a separate folder for downloads from registries and for build output
+#   OUT      output folder: the executables local_lat, remote_lat, local_thr and remote_thr, and versions.txt with lines
+#            `name: version`. Each executable must become the measured process itself (`exec`).
 #
-# A language that cannot be built leaves the reason in OUT/NAME/failed: it is skipped, and the report says so.
+# If a language cannot be built, the reason goes to OUT/NAME/failed. The language is skipped, and the report says so.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$here/../.." && pwd)

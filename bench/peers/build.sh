@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds the peers that are crates: bench/peers/build.sh OUT_DIR NAME...
 #
-# NAME is a peer file; its `build` names a folder here, a crate with a workspace and a Cargo.lock of its own, and perhaps
-# features. What comes out goes to OUT_DIR under the name of the file's `program`, or as OUT_DIR/LIBRARY/libzmq.so.5. A
-# peer that cannot be built leaves its reason in PROGRAM.failed (LIBRARY.failed) there: the report shows it.
+# NAME is a peer file. Its `build` names a folder here, which is a crate with its own workspace and
+# Cargo.lock, and optional features. The result goes to OUT_DIR under the name of the file's `program`, or as
+# OUT_DIR/LIBRARY/libzmq.so.5. If a build fails, its reason goes to PROGRAM.failed (LIBRARY.failed) there, and
+# the report shows it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=$1
@@ -11,7 +12,7 @@ shift
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-# value FILE KEY: a string of a peer file.
+# value FILE KEY: prints a string of a peer file.
 value() { sed -n "s/^$2 *= *\"\(.*\)\"/\1/p" "$1"; }
 
 for name in "$@"; do
@@ -21,7 +22,7 @@ for name in "$@"; do
     features=$(value "$file" features)
     program=$(value "$file" program)
     library=$(value "$file" library)
-    place=$out/build # one for all: they share most of what they depend on
+    place=$out/build # shared by all, because they have most dependencies in common
     built=${library:-$program}
     rm -f "$out/$built.failed"
     echo "peers: building $name"

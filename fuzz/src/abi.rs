@@ -1,9 +1,9 @@
-//! The C functions that the targets call, as `include/zmq.h` declares them.
+//! C functions that the targets call, as `include/zmq.h` declares them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-// Brings the functions in.
+// Links the functions.
 use zmq as _;
 
 /// `zmq_msg_t`.
@@ -15,7 +15,7 @@ pub const SNDMORE: c_int = 2;
 pub const LINGER: c_int = 17;
 pub const LAST_ENDPOINT: c_int = 32;
 
-/// How many socket types there are.
+/// Number of socket types.
 pub const TYPES: u8 = 21;
 
 unsafe extern "C" {
@@ -70,28 +70,29 @@ unsafe extern "C" {
     pub fn zmq_curve_public(public: *mut c_char, secret: *const c_char) -> c_int;
 }
 
-/// A context that lives as long as the process.
+/// Returns a context that lives as long as the process.
 pub fn context() -> *mut c_void {
     static CONTEXT: OnceLock<usize> = OnceLock::new();
-    // SAFETY: takes nothing.
+    // SAFETY: takes no arguments.
     *CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void
 }
 
-/// A text for C: up to the first NUL.
+/// Returns a C string of the text up to its first NUL.
 pub fn text(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()
 }
 
-/// A call has failed: the number must have a name.
+/// Checks after a failed call that its error number has a name.
 pub fn failed() -> c_int {
-    // SAFETY: gives a text that lives for ever.
+    // SAFETY: returns a string that lives forever.
     let (number, name) = unsafe { (zmq_errno(), CStr::from_ptr(zmq_strerror(zmq_errno()))) };
     assert!(number > 0 && !name.is_empty());
     number
 }
 
-/// Calls `zmq_getsockopt` with a buffer of `room` bytes, and sees that it keeps to them.
+/// Calls `zmq_getsockopt` with a buffer of `room` bytes, and checks that it stays within
+/// the buffer.
 ///
 /// # Safety
 /// `socket` is a socket of this thread.

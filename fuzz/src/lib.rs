@@ -1,8 +1,9 @@
-//! What a hostile peer or a careless caller can reach, as functions of bytes.
+//! Code that a hostile peer or a careless caller can reach, as functions of bytes.
 //!
-//! A target takes any bytes, plays them to one part of the library, and panics if the part breaks a promise: that a cut of the stream
-//! changes nothing, that what is kept is bounded, that what was written reads back. The same targets run under libFuzzer
-//! (`make fuzz`) and, over their seeds and some thousand mutations of them, in `cargo test`.
+//! A target takes any bytes, feeds them to one part of the library, and panics if the part breaks a promise:
+//! the cuts of a stream change nothing, memory is bounded, and encoded data decodes to the same data. The
+//! same targets run under libFuzzer (`make fuzz`). `cargo test` runs them over their seeds and some thousand
+//! mutations of the seeds.
 
 pub mod abi;
 pub mod live;
@@ -14,13 +15,13 @@ pub mod targets;
 
 /// One target.
 pub struct Target {
-    /// Its name: that of its program and of its folder in `corpus/`.
+    /// Name of the target, of its program and of its folder in `corpus/`.
     pub name: &'static str,
-    /// Takes one input.
+    /// Runs the target on one input.
     pub run: fn(&[u8]),
-    /// Inputs to begin with, made by our own encoders or taken from the RFCs.
+    /// Seed inputs, made by our own encoders or taken from the RFCs.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// How many mutations the test tries: fewer where an input costs system calls.
+    /// Number of mutations that the test tries. It is smaller if an input costs system calls.
     pub mutations: usize,
 }
 
@@ -49,8 +50,8 @@ macro_rules! calls {
     };
 }
 
-/// The same with the targets that talk to living sockets. They count what the process takes, so
-/// only one of them runs at a time, and nothing beside it.
+/// Calls a macro with the targets that use live sockets. They measure the memory of the process, so only one
+/// of them runs at a time, and no other target runs beside it.
 #[macro_export]
 macro_rules! talks {
     ($then:ident) => {
@@ -78,9 +79,9 @@ macro_rules! table {
     };
 }
 
-/// The targets that call functions.
+/// Targets that call functions.
 pub static CALLS: &[Target] = calls!(table);
-/// The targets that talk to living sockets.
+/// Targets that use live sockets.
 pub static TALKS: &[Target] = talks!(table);
 
 /// All targets.

@@ -13,9 +13,10 @@ use std::sync::OnceLock;
 /// `ZMQ_MAXMSGSIZE` and the high-water marks of the listeners.
 pub const MAX_MESSAGE: i64 = 1 << 14;
 pub const HWM: i32 = 10;
-/// What the system may hold for an end of a connection, in bytes: little, so that what is not read soon has to be kept, or left.
+/// Size of the system's buffer for one end of a connection, in bytes. It is small, so that unread data soon
+/// has to be stored or left unread.
 const BUFFER: i32 = 1 << 14;
-/// Looks of a millisecond each after which something that should happen never will: a minute of them.
+/// Number of polls, a millisecond each, after which an expected event counts as lost: one minute.
 pub const NEVER: usize = 60_000;
 
 const MAXMSGSIZE: c_int = 22;
@@ -24,37 +25,37 @@ const RCVBUF: c_int = 12;
 const SNDHWM: c_int = 23;
 const RCVHWM: c_int = 24;
 
-/// Where a socket listens.
+/// Address of a listening socket.
 #[derive(Clone)]
 pub enum Address {
     /// An abstract name.
     Unix(Vec<u8>),
-    /// A port of this machine.
+    /// A port of this host.
     Tcp(u16),
 }
 
-/// A socket that listens, or will connect.
+/// A socket that listens or will connect.
 pub struct Socket(pub *mut c_void);
 
 // SAFETY: the targets use a socket under a lock.
 unsafe impl Send for Socket {}
 
 impl Socket {
-    /// A socket with small high-water marks, a limit for messages, and no lingering.
+    /// Creates a socket with small high-water marks, a limit for messages, and no linger.
     pub fn new(kind: u8) -> Socket {
         Socket::within(context(), kind)
     }
 
-    /// The same in another context, which lives as long as the process, too.
+    /// Creates such a socket in another context, which also lives as long as the process.
     pub fn apart(kind: u8) -> Socket {
         static CONTEXT: OnceLock<usize> = OnceLock::new();
-        // SAFETY: takes nothing.
+        // SAFETY: takes no arguments.
         Socket::within(*CONTEXT.get_or_init(|| unsafe { zmq_ctx_new() } as usize) as *mut c_void, kind)
     }
 
     fn within(context: *mut c_void, kind: u8) -> Socket {
         tautline_core::fuzzing::keep_no_blocks();
-        // SAFETY: a context; what comes of it is looked at.
+        // SAFETY: a context; the result is checked.
         let socket = Socket(unsafe { zmq_socket(context, c_int::from(kind)) });
         assert!(!socket.0.is_null(), "{}", failed());
         socket.set(MAXMSGSIZE, &MAX_MESSAGE.to_ne_bytes());
@@ -68,38 +69,39 @@ impl Socket {
         socket
     }
 
-    /// A socket for datagrams, whose buffers and high-water marks are the system's and the library's own.
+    /// Creates a socket for datagrams, with the default buffers of the system and the default high-water
+    /// marks of the library.
     pub fn datagrams(kind: u8) -> Socket {
         tautline_core::fuzzing::keep_no_blocks();
-        // SAFETY: a context; what comes of it is looked at.
+        // SAFETY: a context; the result is checked.
         let socket = Socket(unsafe { zmq_socket(context(), c_int::from(kind)) });
         assert!(!socket.0.is_null(), "{}", failed());
         socket.set_int(LINGER, 0);
         socket
     }
 
-    /// ZMQ_FD, readable when there is news.
+    /// Returns ZMQ_FD, which becomes readable at each event.
     pub fn wakes(&self) -> BorrowedFd<'static> {
-        // SAFETY: a socket of this thread, which is never closed, and neither is its descriptor.
+        // SAFETY: a socket of this thread. Neither it nor its descriptor is ever closed.
         unsafe {
             let fd = get(self.0, 14, 4).unwrap();
             BorrowedFd::borrow_raw(c_int::from_ne_bytes(fd[..4].try_into().unwrap()))
         }
     }
 
-    /// Sets an option, which must be taken.
+    /// Sets an option. The call must succeed.
     pub fn set(&self, option: c_int, value: &[u8]) {
-        // SAFETY: a socket, and a value of the length that is told.
+        // SAFETY: a socket, and a value of the given length.
         let set = unsafe { zmq_setsockopt(self.0, option, value.as_ptr().cast(), value.len()) };
         assert_eq!(set, 0, "option {option}: {}", failed());
     }
 
-    /// The same for a number.
+    /// Sets an option to a number.
     pub fn set_int(&self, option: c_int, value: i32) {
         self.set(option, &value.to_ne_bytes());
     }
 
-    /// Binds to an address of its own of this scheme: `ipc` to an abstract name, others to a port.
+    /// Binds to a new address of this scheme: `ipc` to an abstract name, other schemes to a port.
     pub fn bind(&self, scheme: &str, name: &str) -> Address {
         let name = format!("tautline-fuzz-{}-{name}", std::process::id());
         let endpoint =
@@ -108,13 +110,13 @@ impl Socket {
         if scheme == "ipc" { Address::Unix(name.into_bytes()) } else { Address::Tcp(self.port()) }
     }
 
-    /// Binds to an endpoint; whether that was possible.
+    /// Binds to an endpoint. Returns true on success.
     pub fn bind_to(&self, endpoint: &str) -> bool {
         // SAFETY: a socket and a C string.
         unsafe { zmq_bind(self.0, text(endpoint.as_bytes()).as_ptr()) == 0 }
     }
 
-    /// The port of its last endpoint.
+    /// Returns the port of its last endpoint.
     fn port(&self) -> u16 {
         // SAFETY: a socket of this thread.
         let bound = unsafe { get(self.0, LAST_ENDPOINT, 256) }.unwrap();
@@ -123,60 +125,60 @@ impl Socket {
         port.parse().unwrap_or_else(|_| panic!("{bound}"))
     }
 
-    /// Receives one part, of which the first `room` bytes are given: the bytes, and whether more follow.
+    /// Receives one part into a buffer of `room` bytes. Returns the bytes, and true if more parts follow.
     pub fn receive(&self, room: usize) -> Option<(Vec<u8>, bool)> {
         let mut bytes = vec![0; room];
-        // SAFETY: a socket, and a buffer of the length that is told.
+        // SAFETY: a socket, and a buffer of the given length.
         let len = unsafe { zmq_recv(self.0, bytes.as_mut_ptr().cast(), room, DONTWAIT) };
         bytes.truncate(usize::try_from(len).ok()?);
         let (mut more, mut size) = (0_i32, size_of::<c_int>());
-        // SAFETY: a socket, and room for a number.
+        // SAFETY: a socket, and space for a number.
         unsafe { zmq_getsockopt(self.0, 13, (&raw mut more).cast(), &mut size) };
         Some((bytes, more != 0))
     }
 
-    /// Receives all that is there, at most so many parts.
+    /// Receives all available parts, up to a limit.
     pub fn drain(&self, parts: usize) {
         let mut bytes = [0_u8; 256];
         for _ in 0..parts {
-            // SAFETY: a socket, and a buffer of the length that is told.
+            // SAFETY: a socket, and a buffer of the given length.
             if unsafe { zmq_recv(self.0, bytes.as_mut_ptr().cast(), bytes.len(), DONTWAIT) } < 0 {
                 return;
             }
         }
     }
 
-    /// Sends a part if the socket takes it at once.
+    /// Sends a part if the socket accepts it at once.
     pub fn send(&self, body: &[u8], flags: c_int) -> bool {
-        // SAFETY: a socket, and bytes of the length that is told.
+        // SAFETY: a socket, and bytes of the given length.
         unsafe { zmq_send(self.0, body.as_ptr().cast(), body.len(), DONTWAIT | flags) >= 0 }
     }
 
-    /// Connects; whether the endpoint was taken.
+    /// Connects. Returns true if the endpoint was accepted.
     pub fn connect(&self, endpoint: &str) -> bool {
         // SAFETY: a socket and a C string.
         unsafe { zmq_connect(self.0, text(endpoint.as_bytes()).as_ptr()) == 0 }
     }
 
-    /// Takes an endpoint back that it was connected to.
+    /// Disconnects from an endpoint.
     pub fn disconnect(&self, endpoint: &str) -> bool {
         // SAFETY: a socket and a C string.
         unsafe { zmq_disconnect(self.0, text(endpoint.as_bytes()).as_ptr()) == 0 }
     }
 }
 
-/// A stream that does not wait.
+/// A non-blocking stream.
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-/// The raw other end of a connection.
+/// The raw remote end of a connection.
 pub struct Peer {
     stream: Stream,
-    /// How many bytes the library's side has taken, or the system for it.
+    /// Number of bytes that the library, or the system on its behalf, has accepted.
     pub taken: usize,
-    /// The stream has ended, by either side.
+    /// True if either side has ended the stream.
     pub over: bool,
     parts: Option<Parts>,
 }
@@ -193,35 +195,35 @@ impl Peer {
         }
     }
 
-    /// The end of a Unix domain stream.
+    /// Wraps an end of a Unix domain stream.
     pub fn from_unix(stream: UnixStream) -> Peer {
         stream.set_nonblocking(true).unwrap();
         Peer { stream: Stream::Unix(stream), taken: 0, over: false, parts: None }
     }
 
-    /// The end of a TCP stream.
+    /// Wraps an end of a TCP stream.
     pub fn from_tcp(stream: TcpStream) -> Peer {
         let (buffer, len) = (BUFFER, size_of::<c_int>() as libc::socklen_t);
         for option in [libc::SO_SNDBUF, libc::SO_RCVBUF] {
             let value = (&raw const buffer).cast();
-            // SAFETY: a descriptor, and a number of the length that is told.
+            // SAFETY: a descriptor, and a number of the given length.
             unsafe { libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, option, value, len) };
         }
         stream.set_nonblocking(true).unwrap();
         Peer { stream: Stream::Tcp(stream), taken: 0, over: false, parts: None }
     }
 
-    /// From the beginning, counts what belongs to unfinished messages.
+    /// Counts the bytes of unfinished messages, from the beginning of the stream.
     pub fn count_parts(&mut self, websocket: bool) {
         self.parts = Some(Parts::new(websocket));
     }
 
-    /// Bytes that it has sent of a message that is not finished.
+    /// Returns the number of sent bytes that belong to an unfinished message.
     pub fn unfinished(&self) -> usize {
         self.parts.as_ref().map_or(0, |parts| parts.unfinished(self.taken))
     }
 
-    /// Sends what is taken at once: how many bytes.
+    /// Sends as much as the other side accepts at once. Returns the number of bytes.
     pub fn say(&mut self, bytes: &[u8]) -> usize {
         if self.over || bytes.is_empty() {
             return 0;
@@ -245,7 +247,8 @@ impl Peer {
         }
     }
 
-    /// Sends all of it, as long as the other side takes something within `patience` milliseconds. Whether it was all.
+    /// Sends all bytes, as long as the other side accepts some within `patience` milliseconds. Returns true
+    /// if all were sent.
     pub fn say_all(&mut self, mut bytes: &[u8], patience: c_int) -> bool {
         while !bytes.is_empty() && !self.over {
             match self.say(bytes) {
@@ -256,7 +259,8 @@ impl Peer {
         bytes.is_empty()
     }
 
-    /// Sends `bytes` again and again until `most` have gone, or the other side takes no more. A flood that it takes reads nothing.
+    /// Sends `bytes` repeatedly until `most` bytes are sent, or the other side accepts no more. Does not read
+    /// in between.
     pub fn flood(&mut self, bytes: &[u8], most: usize) {
         if bytes.is_empty() {
             return;
@@ -266,7 +270,7 @@ impl Peer {
         while self.taken < until && self.say_all(&piece, 10) {}
     }
 
-    /// What the other side has said, at most `most` bytes; empty if there is nothing.
+    /// Reads at most `most` bytes from the other side. Returns an empty value if no bytes are available.
     pub fn hear(&mut self, most: usize) -> Vec<u8> {
         let mut bytes = vec![0; most];
         let heard = match &mut self.stream {
@@ -288,7 +292,7 @@ impl Peer {
         bytes
     }
 
-    /// Says no more.
+    /// Shuts down the sending direction.
     pub fn shut(&mut self) {
         let _ = match &self.stream {
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -296,7 +300,7 @@ impl Peer {
         };
     }
 
-    /// Says and hears no more.
+    /// Shuts down both directions.
     pub fn end_at_once(&mut self) {
         self.over = true;
         let _ = match &self.stream {
@@ -305,7 +309,7 @@ impl Peer {
         };
     }
 
-    /// Its descriptor.
+    /// Returns its descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
         match &self.stream {
             Stream::Unix(stream) => stream.as_fd(),
@@ -313,7 +317,8 @@ impl Peer {
         }
     }
 
-    /// Says no more and hears the other side out, which closes; `meanwhile` is what the program does.
+    /// Shuts down the sending direction and reads until the other side closes. `meanwhile` runs the program's
+    /// part.
     pub fn end(mut self, mut meanwhile: impl FnMut()) {
         self.shut();
         for look in 0.. {
@@ -328,14 +333,14 @@ impl Peer {
     }
 }
 
-/// Waits for one of the events, for so many milliseconds at most; whether there is one.
+/// Waits at most the given number of milliseconds for one of the events. Returns true if one occurred.
 pub fn wait(fd: BorrowedFd<'_>, events: i16, milliseconds: c_int) -> bool {
     let mut item = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // SAFETY: one item.
     unsafe { libc::poll(&mut item, 1, milliseconds) > 0 }
 }
 
-/// What a good peer of a socket of this type begins with, over WebSocket or not.
+/// Returns the opening bytes of a correct peer for a socket of this type, over WebSocket or not.
 pub fn beginning(kind: u8, websocket: bool) -> Vec<u8> {
     let names = [
         "PAIR", "SUB", "PUB", "REP", "REQ", "DEALER", "DEALER", "PUSH", "PULL", "SUB", "PUB", "", "CLIENT",
@@ -357,7 +362,7 @@ pub fn beginning(kind: u8, websocket: bool) -> Vec<u8> {
     stream
 }
 
-/// A client's request for a WebSocket that carries ZMTP with this mechanism.
+/// Returns a client's request for a WebSocket that carries ZMTP with this mechanism.
 pub fn upgrade(mechanism: &str) -> Vec<u8> {
     format!(
         "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

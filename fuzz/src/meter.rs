@@ -1,31 +1,32 @@
-//! What an input costs: the memory that is in use, counted where it is allocated, and how much more of it there may be.
+//! Cost of an input: the memory in use, counted at each allocation, and its limit.
 //!
-//! Counted is what Rust allocates in this process, whichever thread does: the library with its I/O thread, and the target itself. So a
-//! target keeps little, and only one that is measured runs at a time ([`Meter::begin`] holds a lock). A peer that sends `n` bytes may
-//! cost a fixed amount and a small part of `n`: whatever grows *with* what it sends has no bound. What a peer sends and the
-//! program does not take stays within the high-water mark, which the targets set to a few small messages.
+//! The count covers all Rust allocations of this process, on any thread: the library with its I/O thread, and
+//! the target itself. So a target keeps little, and only one measured target runs at a time ([`Meter::begin`]
+//! holds a lock). A peer that sends `n` bytes may cost a fixed amount and a small part of `n`. Memory that
+//! grows in proportion to the sent bytes has no bound. Messages that the program does not receive stay within
+//! the high-water mark, which the targets set to a few small messages.
 
 use crate::live::NEVER;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes that a connection may cost, whatever its peer sends: the longest command of a handshake twice, what is read ahead, and what
-/// belongs to the connection.
+/// Bytes that a connection may cost, independent of its peer: twice the longest command of a handshake, the
+/// read buffer, and the state of the connection.
 pub const CONNECTION: usize = 256 * 1024;
-/// Of the bytes that a peer sends, one in so many may be in memory beyond that.
+/// Divisor: beyond that, 1/`PART` of the bytes that a peer sends may be in memory.
 const PART: usize = 4;
-/// Bytes that inputs may leave behind, all together: tables that keep their size.
+/// Bytes that all inputs together may leave behind, such as tables that keep their size.
 const LEFT_BEHIND: usize = 32 << 20;
 
-/// Bytes in use, the most of them since the last [`Meter::begin`], and calls to the allocator.
+/// Bytes in use, their maximum since the last [`Meter::begin`], and calls to the allocator.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 /// Bytes in use when the first input began.
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, and a count of what it gives.
+/// The system's allocator, with counters.
 struct Counting;
 
 #[global_allocator]
@@ -37,7 +38,7 @@ fn grown(bytes: usize) {
     PEAK.fetch_max(live, Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator as it is.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
@@ -58,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there while the bytes are copied.
+        // Both blocks exist while the bytes are copied.
         grown(size);
         LIVE.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller's promise.
@@ -66,7 +67,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What one input costs.
+/// Cost of one input.
 pub struct Meter {
     live: usize,
     calls: usize,
@@ -74,7 +75,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Begins to count, as soon as nobody else does.
+    /// Starts to count after all other measurements have ended.
     pub fn begin() -> Meter {
         static ALONE: Mutex<()> = Mutex::new(());
         tautline_core::fuzzing::keep_no_blocks();
@@ -89,13 +90,13 @@ impl Meter {
         Meter { live, calls: CALLS.load(Relaxed), _alone: alone }
     }
 
-    /// The most bytes that have been in use beyond those of the beginning.
+    /// Returns the maximum of bytes in use, minus the bytes in use at the beginning.
     pub fn peak(&self) -> usize {
         PEAK.load(Relaxed).saturating_sub(self.live)
     }
 
-    /// Sees that no more than `most` bytes beyond those of the beginning stay in use, `meanwhile` being what the program does until the
-    /// others are given back.
+    /// Checks that at most `most` more bytes than at the beginning stay in use. `meanwhile` runs the
+    /// program's part until the other bytes are freed.
     pub fn see_given_back(&self, most: usize, mut meanwhile: impl FnMut()) {
         for look in 0.. {
             let left = LIVE.load(Relaxed).saturating_sub(self.live);
@@ -108,12 +109,12 @@ impl Meter {
         }
     }
 
-    /// How often memory was asked for: a measure of work that does not depend on the machine.
+    /// Returns the number of allocations: a measure of work that does not depend on the machine.
     pub fn calls(&self) -> usize {
         CALLS.load(Relaxed) - self.calls
     }
 
-    /// Sees that peers who have sent `taken` bytes cost no more than `fixed` bytes and a part of theirs.
+    /// Checks that peers that have sent `taken` bytes cost at most `fixed` bytes and a part of `taken`.
     pub fn check(&self, fixed: usize, taken: usize) {
         let (peak, most) = (self.peak(), fixed + taken / PART);
         assert!(peak <= most, "{peak} bytes in use for {taken} from peers, {most} are allowed");
@@ -122,7 +123,7 @@ impl Meter {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        // What a failure leaves behind, and what it takes to tell of it, is not held against the inputs that follow.
+        // Memory that a failure leaves behind, or that its report needs, does not count against later inputs.
         if std::thread::panicking() {
             FIRST.store(0, Relaxed);
         }

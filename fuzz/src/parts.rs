@@ -1,26 +1,26 @@
-//! How much of what a peer has said belongs to a message that is not finished: that much may be in memory, as no limit but that of
-//! each part is asked for.
+//! Counts the bytes of a peer that belong to an unfinished message. That many bytes may be in memory, because
+//! the targets limit only the size of a part.
 
 use tautline_proto::ws::{Config, Role, WebSocket};
 use tautline_proto::{SocketType, Stage, frame};
 
 const GREETING: usize = 64;
 
-/// Reads along with what a peer says to a listener.
+/// Parses the bytes that a peer sends to a listener.
 pub struct Parts {
     carrier: Option<WebSocket>,
     greeting: Vec<u8>,
     header: Vec<u8>,
-    /// Octets of the body in hand that are to come, and the flags of its frame.
+    /// Octets of the current body that are still to come, and the flags of its frame.
     body: u64,
     flags: u8,
     unfinished: usize,
-    /// It speaks a version in which frames are others: nothing is known.
+    /// True if the peer uses a version with other frames, so that the count is unknown.
     foreign: bool,
 }
 
 impl Parts {
-    /// For a peer that comes over WebSocket, or not.
+    /// Creates a parser for a peer over WebSocket, or over a plain stream.
     pub fn new(websocket: bool) -> Parts {
         let config = Config {
             role: Role::Server,
@@ -41,7 +41,7 @@ impl Parts {
         }
     }
 
-    /// The peer has said this.
+    /// Parses bytes that the peer has sent.
     pub fn hear(&mut self, bytes: &[u8]) {
         let Some(carrier) = &mut self.carrier else { return self.read(bytes) };
         let (mut opened, mut unused) = (Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ impl Parts {
         }
     }
 
-    /// Bytes of a message that is not finished; `said` where that is not known.
+    /// Returns the bytes of an unfinished message, or `said` if that number is unknown.
     pub fn unfinished(&self, said: usize) -> usize {
         if self.foreign { said } else { self.unfinished }
     }

@@ -1,8 +1,8 @@
-//! Inputs taken apart: control bytes from the front, and streams cut into pieces.
+//! Splits inputs: control bytes from the front, and streams cut into pieces.
 
 use tautline_testkit::XorShift;
 
-/// Reads what a target needs to know from the front of its input; an input that is too short reads as zeros.
+/// Reads the parameters of a target from the front of its input. An input that is too short reads as zeros.
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -13,42 +13,43 @@ impl<'a> Reader<'a> {
         Reader { rest: input }
     }
 
-    /// One octet.
+    /// Reads one octet.
     pub fn byte(&mut self) -> u8 {
         let Some((&byte, rest)) = self.rest.split_first() else { return 0 };
         self.rest = rest;
         byte
     }
 
-    /// Two octets, the greater one first.
+    /// Reads two octets, big-endian.
     pub fn word(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// At most `len` octets.
+    /// Reads at most `len` octets.
     pub fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (bytes, rest) = self.rest.split_at(len.min(self.rest.len()));
         self.rest = rest;
         bytes
     }
 
-    /// One of these.
+    /// Selects one of these items.
     pub fn choice<T: Copy>(&mut self, of: &[T]) -> T {
         of[usize::from(self.byte()) % of.len()]
     }
 
-    /// All that is left.
+    /// Returns the remaining input.
     pub fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether nothing is left.
+    /// True if the input is used up.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 }
 
-/// The pieces of a stream: 0 leaves it whole, 1 takes it octet by octet, any other number cuts it at places of its own.
+/// Returns the pieces of a stream. 0 leaves it whole, 1 cuts it into single octets, and each other number
+/// cuts it at different places.
 pub fn pieces(stream: &[u8], cut: u8) -> impl Iterator<Item = &[u8]> {
     let mut random = XorShift::new(u64::from(cut));
     let mut rest = stream;

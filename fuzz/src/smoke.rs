@@ -1,5 +1,5 @@
-//! A target over its seeds, what once broke it (`regressions/TARGET`), and mutations of both that are the same on every run: no nightly
-//! compiler, no instrumentation.
+//! Runs a target over its seeds, its past failures (`regressions/TARGET`), and mutations of both that are the
+//! same on every run. This needs no nightly compiler and no instrumentation.
 
 use crate::{TALKS, Target, targets};
 use std::fs;
@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tautline_testkit::{XorShift, with_watchdog};
 
-/// The longest input that a mutation makes.
+/// Length limit of a mutated input.
 const LONGEST: usize = 2048;
 
-/// A test for each target that `calls` or `talks` names.
+/// Defines a test for each target that `calls` or `talks` names.
 #[macro_export]
 macro_rules! tests {
     ($($name:ident: $mutations:literal,)*) => {
@@ -23,7 +23,7 @@ macro_rules! tests {
     };
 }
 
-/// Tries the target of this name.
+/// Runs the target of this name.
 pub fn smoke(name: &str) {
     static ALONE: Mutex<()> = Mutex::new(());
     let target = targets().find(|target| target.name == name).unwrap();
@@ -56,7 +56,7 @@ fn run(target: &Target, input: &[u8]) {
     }
 }
 
-/// Changes an input in one of the ways that find things.
+/// Mutates an input in one of several ways that find faults.
 fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut XorShift) {
     let at = random.below(input.len() + 1);
     match random.below(8) {

@@ -1,5 +1,5 @@
-//! Every target that talks to living sockets, for a moment. They count what a process takes: this is
-//! one of their own.
+//! Runs every target that uses live sockets for a short time. These targets measure the memory of
+//! their process, so they have a process of their own.
 
 use tautline_fuzz::tests;
 

@@ -1,4 +1,4 @@
-//! Every target that calls functions, for a moment.
+//! Runs every target that calls functions for a short time.
 
 use tautline_fuzz::tests;
 

@@ -1,8 +1,10 @@
-//! `ablate`: what each rule of the engine's timing buys. For one rule after the other, Tautline runs beside itself without that
-//! rule, in interleaved pairs, in every environment of the chosen cells; a ratio says how many times as good it is with the rule.
+//! `ablate`: measures the benefit of each rule of the engine's timing. For one rule after the other, Tautline
+//! runs beside itself without that rule, in interleaved pairs, in every environment of the chosen cells. A
+//! ratio says how many times as good it is with the rule.
 //!
-//! A rule is switched off by a variable of one side's environment, `TAUT_WITHOUT=NAME`, which a library built with the feature
-//! `ablation` reads; `VARIABLE=VALUE` as the rule sets any other, so that every switch that a library has can be priced alike.
+//! A rule is switched off by a variable of one side's environment, `TAUT_WITHOUT=NAME`, which a library built
+//! with the feature `ablation` reads. A rule `VARIABLE=VALUE` sets any other variable, so that every switch
+//! of a library can be measured in the same way.
 
 use crate::environment::Environment;
 use crate::peer::Peer;
@@ -13,9 +15,9 @@ use crate::{Arguments, Job, find_peers, write_results};
 use serde::Serialize;
 use std::path::Path;
 
-/// The variable that a library with the feature `ablation` reads.
+/// Variable that a library with the feature `ablation` reads.
 const SWITCH: &str = "TAUT_WITHOUT";
-/// In how many environments a rule must win to stay.
+/// Number of environments in which a rule must win to stay.
 const ENVIRONMENTS: usize = 2;
 
 /// A rule in one cell, by one metric.
@@ -25,24 +27,25 @@ struct Line {
     cell: String,
     environment: String,
     metric: String,
-    /// How many times as good with the rule as without.
+    /// Ratio of the metric with the rule to the metric without it. Above 1, the rule helps.
     ratio: f64,
     interval: (f64, f64),
     standing: Standing,
 }
 
-/// What the lines of a rule say together.
+/// Summary of all cells of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Verdict {
     rule: String,
-    /// Where it wins 5 % beyond doubt in at least one cell, of those where it ran.
+    /// Environments where it wins at least 5 %, statistically certain, in at least one cell, out of those
+    /// where it ran.
     wins_in: Vec<String>,
     loses_in: Vec<String>,
     environments: usize,
     stays: bool,
 }
 
-/// What is written to `ablation.json`.
+/// Content of `ablation.json`.
 #[derive(Serialize)]
 struct Ablation {
     date: String,
@@ -53,7 +56,7 @@ struct Ablation {
     problems: Vec<String>,
 }
 
-/// Runs each rule; true when nothing was lost and nothing failed.
+/// Runs each rule. Returns true if no message was lost and no run failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     if arguments.rules.is_empty() {
         return Err("ablate: which rules?".to_owned());
@@ -94,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
         ablation.verdicts.push(verdict_of(rule, &lines));
         ablation.lines.extend(lines);
         ablation.problems.extend(results.problems.iter().map(|problem| format!("{rule}: {problem}")));
-        // After each rule, so that a run that is cut off has what it measured.
+        // Write after each rule, so that an interrupted run keeps its measurements.
         write(&ablation, &arguments.out)?;
     }
     print!("{}", text(&ablation));
@@ -102,12 +105,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     Ok(ablation.problems.is_empty())
 }
 
-/// Whether it is VARIABLE=VALUE.
+/// True if it is VARIABLE=VALUE.
 fn is_variable(rule: &str) -> bool {
     rule.contains('=')
 }
 
-/// The side without the rule.
+/// Returns the peer without the rule.
 fn without(whole: &str, rule: &str) -> Result<String, String> {
     if rule.is_empty() || rule.contains(char::is_whitespace) {
         return Err(format!("ablate: `{rule}` is no name of a rule"));
@@ -115,7 +118,8 @@ fn without(whole: &str, rule: &str) -> Result<String, String> {
     Ok(if is_variable(rule) { format!("{whole} {rule}") } else { format!("{whole} {SWITCH}={rule}") })
 }
 
-/// A library without the switch would run the same code on both sides, and every rule would seem to be worth nothing.
+/// A library without the switch would run the same code on both sides, and every rule would seem to be
+/// useless.
 fn knows_switch(peer: &Peer) -> Result<(), String> {
     let file = peer.library.as_ref().map_or(&peer.program, |(_, library)| library);
     let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -171,7 +175,7 @@ impl Verdict {
         let named = |places: &[String]| {
             if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) }
         };
-        // A variable is no rule that stays or goes: it has a price.
+        // A variable is a cost to report, and not a rule to keep or remove.
         let (wins, loses, end) = match (is_variable(&self.rule), self.stays) {
             (true, _) => ("costs", "gains", ""),
             (false, true) => ("wins", "loses", ": stays"),

@@ -1,5 +1,5 @@
-//! The table of environments: for one library, a row for each cell and metric, a column for each environment, in it the
-//! ratio to the reference and what its interval says.
+//! Table of environments: for one library, a row for each cell and metric, and a column for each environment.
+//! An entry is the ratio to the reference and the verdict of its interval.
 
 use crate::environment::{DEFAULT, Environment};
 use crate::results::{Figure, Ratio, Results};
@@ -7,7 +7,7 @@ use crate::scenario::Cell;
 use crate::statistics::Standing;
 use crate::table::{ratio_text, three, unit};
 
-/// One row: the cell as it is called in any environment.
+/// One row: the cell's name without its environment.
 pub(crate) struct Row<'a> {
     pub(crate) label: String,
     pub(crate) entries: Vec<Entry<'a>>,
@@ -17,19 +17,19 @@ pub(crate) struct Row<'a> {
 pub(crate) enum Entry<'a> {
     /// The scenario has no such cell there.
     None,
-    /// The environment could not be made.
+    /// The environment could not be created.
     Absent,
     /// Lost messages or failed, with either library.
     Failed,
     Ratio(&'a Ratio),
 }
 
-/// Are there environments to be shown side by side?
+/// True if there are environments to compare.
 pub(crate) fn is_of_interest(results: &Results) -> bool {
     results.environments.iter().any(|environment| environment.name != DEFAULT)
 }
 
-/// The rows of one library; the entries are in the order of `results.environments`.
+/// Returns the rows of one library. The entries are in the order of `results.environments`.
 pub(crate) fn rows<'a>(results: &'a Results, library: &str) -> Vec<Row<'a>> {
     let mut cells: Vec<Cell> = Vec::new();
     for cell in results.distinct_cells() {
@@ -79,7 +79,7 @@ fn entry<'a>(
 }
 
 impl Entry<'_> {
-    /// `1.23x won`.
+    /// Formats a ratio: `1.23x won`.
     pub(crate) fn short(&self) -> String {
         match self {
             Self::None => "-".to_owned(),
@@ -89,7 +89,7 @@ impl Entry<'_> {
         }
     }
 
-    /// `1.10..1.36`, of a ratio.
+    /// Formats the interval of a ratio: `1.10..1.36`.
     pub(crate) fn interval(&self) -> Option<String> {
         match self {
             Self::Ratio(ratio) => Some(format!("{}..{}", three(ratio.interval.0), three(ratio.interval.1))),
@@ -105,13 +105,13 @@ impl Entry<'_> {
     }
 }
 
-/// How many entries of a column are won, lost, level and open.
+/// Counts the entries of a column that are won, lost, level and open.
 pub(crate) fn tally(rows: &[Row<'_>], column: usize) -> [usize; 4] {
     [Standing::Won, Standing::Lost, Standing::Level, Standing::Open]
         .map(|wanted| rows.iter().filter(|row| row.entries[column].standing() == Some(wanted)).count())
 }
 
-/// How near the processors' caches were, in a sentence.
+/// Describes in a sentence how near the processors' caches were.
 pub(crate) fn memory(results: &Results) -> Option<String> {
     let memory = results.memory.as_ref()?;
     let line = &memory.line_ns;

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the running program is killed, and the run ends as it does after a failure, so that what
-//! was made in the system is removed.
+//! SIGINT, SIGTERM and SIGHUP: the harness kills the running program and ends the run as after a failure, so
+//! that everything it created in the system is removed.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 static ASKED: AtomicBool = AtomicBool::new(false);
 static RUNNING: Mutex<Option<Arc<Mutex<Child>>>> = Mutex::new(None);
 
-/// What a run says that was asked to end.
+/// Error text of an interrupted run.
 pub(crate) const SAID: &str = "interrupted";
 
-/// From here on a signal no longer ends the process at once.
+/// Installs the handlers. A signal no longer ends the process at once.
 pub(crate) fn listen() -> Result<(), String> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(|e| format!("signals: {e}"))?;
     std::thread::spawn(move || {
@@ -30,10 +30,10 @@ pub(crate) fn check() -> Result<(), String> {
     if ASKED.load(Ordering::SeqCst) { Err(SAID.to_owned()) } else { Ok(()) }
 }
 
-/// Sets which program runs, or that none does.
+/// Sets the running program, or `None`.
 pub(crate) fn running(child: Option<Arc<Mutex<Child>>>) {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = child;
-    // The signal may have come before the program was known here.
+    // The signal may have arrived before the program was registered here.
     if check().is_err() {
         kill_running();
     }

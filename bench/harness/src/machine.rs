@@ -1,11 +1,11 @@
-//! What the figures were measured on: the machine, the system and the versions.
+//! Environment of the measurements: the machine, the system and the versions.
 
 use crate::peer::Peer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// The machine, as far as it says.
+/// The machine, as far as it describes itself.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
@@ -13,7 +13,7 @@ pub(crate) struct Machine {
     pub(crate) memory_gib: f64,
     pub(crate) kernel: String,
     pub(crate) system: String,
-    /// Whether a hypervisor shows itself: such a machine's speed drifts with its neighbours.
+    /// True if a hypervisor is visible. The speed of such a machine drifts with its neighbours.
     pub(crate) virtual_machine: bool,
     /// Load average of the last minute when the run began.
     pub(crate) load: f64,
@@ -50,7 +50,8 @@ impl Machine {
     }
 }
 
-/// Versions by name: the compilers, this repository's commit, and each peer's library with its path.
+/// Returns versions by name: the compilers, this repository's commit, and each peer's library with
+/// its path.
 pub(crate) fn versions(peers: &[Peer], reported: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
     versions.insert("rustc".to_owned(), first_line("rustc", &["--version"]));
@@ -79,7 +80,8 @@ fn first_line(program: &str, arguments: &[&str]) -> String {
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// Now, as `2026-01-31 12:00 UTC`, from the days since 1970 by the civil calendar.
+/// Formats the current time as `2026-01-31 12:00 UTC`, from the days since 1970 in the civil
+/// calendar.
 pub(crate) fn date() -> String {
     let seconds =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());

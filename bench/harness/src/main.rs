@@ -1,10 +1,11 @@
-//! `tautline-bench`: runs the cells of a scenario file on several messaging libraries in turn and writes a table,
-//! `results.json` and `report.html`.
+//! `tautline-bench`: runs the cells of a scenario file on several messaging libraries in turn and writes a
+//! table, `results.json` and `report.html`.
 //!
-//! Who does what: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides what runs when
-//! and how long, `results` turns the runs into figures, `table`, `report` and `markdown` show them. `bench/README.md` says what
-//! is measured. `environment` makes and removes what a cell runs in, `environments` is the table of them, `ablate` compares
-//! Tautline with itself. Anything lost, reordered, corrupted or failed makes the exit code 1, after the report is written.
+//! Modules: `scenario` and `peer` read files, `process` runs one program once, `schedule` decides the order
+//! and the lengths of the runs, `results` turns the runs into figures, `table`, `report` and `markdown` show
+//! them. `bench/README.md` describes the measurements. `environment` creates and removes the environment of a
+//! cell, `environments` is their table, `ablate` compares Tautline with itself. If a message was lost,
+//! reordered or corrupted, or a run failed, the exit code is 1, after the report is written.
 #![forbid(unsafe_code)]
 
 mod ablate;
@@ -61,7 +62,7 @@ const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --base
   tautline-bench languages-report --out DIR   writes the pages again
   tautline-bench markdown DIR...     prints the tables of each DIR's results.json for a document";
 
-/// What the command line asks for.
+/// Options of the command line.
 pub(crate) struct Arguments {
     scenario: PathBuf,
     libraries: BTreeMap<String, PathBuf>,
@@ -74,7 +75,7 @@ pub(crate) struct Arguments {
     quick: bool,
     /// Peers in place of the scenario's.
     named: Vec<String>,
-    /// What `ablate` switches off, one at a time.
+    /// Rules that `ablate` switches off, one at a time.
     rules: Vec<String>,
 }
 
@@ -208,7 +209,8 @@ fn parse_languages(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
     Ok(if report { Command::LanguagesReport(arguments.out) } else { Command::Languages(arguments) })
 }
 
-/// The peers that can run, and the title of each that cannot with the reason. The first two must be there.
+/// Returns the peers that can run, and the title and reason of each peer that cannot. The first two must be
+/// able to run.
 fn find_peers(names: &[String], arguments: &Arguments) -> Result<(Vec<peer::Peer>, Vec<String>), String> {
     let (mut peers, mut absent) = (Vec::new(), Vec::new());
     for name in names {
@@ -224,11 +226,11 @@ fn find_peers(names: &[String], arguments: &Arguments) -> Result<(Vec<peer::Peer
     Ok((peers, absent))
 }
 
-/// What is to run, from the scenario and the command line, in environments that exist as long as this does.
+/// Work from the scenario and the command line, in environments that exist as long as this value.
 pub(crate) struct Job {
     pub(crate) scenario: scenario::Scenario,
     pub(crate) plan: schedule::Plan,
-    /// Those whose environment is there.
+    /// Cells whose environment exists.
     pub(crate) cells: Vec<scenario::Cell>,
     pub(crate) made: Vec<environment::Made>,
 }
@@ -289,7 +291,7 @@ impl Job {
     }
 }
 
-/// Runs the scenario; true when nothing was lost and nothing failed.
+/// Runs the scenario. Returns true if no message was lost and no run failed.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let job = Job::new(arguments)?;
     let names = if arguments.named.is_empty() { &job.scenario.peers } else { &arguments.named };

@@ -1,4 +1,5 @@
-//! Tables for a document, from one or several results: a table for each pattern, a row for each cell and metric.
+//! Tables for a document, from one or several results: a table for each pattern, a row for each cell and
+//! metric.
 
 use crate::environments;
 use crate::results::{Figure, Results};
@@ -6,7 +7,7 @@ use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
 use crate::table::{losses, ratio_text, three, unit, value};
 
-/// All tables, each pattern's under a heading, in the order in which they first come.
+/// Returns all tables, each pattern's under a heading, in the order of their first appearance.
 pub(crate) fn text(all: &[Results]) -> String {
     let mut patterns: Vec<&str> = Vec::new();
     for figure in all.iter().flat_map(|results| &results.cells) {
@@ -38,7 +39,7 @@ pub(crate) fn text(all: &[Results]) -> String {
     text
 }
 
-/// Each library's cells by environment, and what the environments are.
+/// Returns each library's cells by environment, and the descriptions of the environments.
 fn by_environment(results: &Results) -> String {
     let mut text = String::from("### By environment\n\n");
     for library in results.libraries.iter().skip(1) {
@@ -64,7 +65,7 @@ fn by_environment(results: &Results) -> String {
     text + &environments::memory(results).map_or(String::new(), |memory| format!("\n{memory}\n"))
 }
 
-/// More libraries than this have room for their medians only.
+/// If there are more libraries than this, only their medians fit.
 const DETAILED: usize = 3;
 
 fn heading(titles: &[&str]) -> String {
@@ -136,7 +137,7 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
     text + "\n"
 }
 
-/// What went wrong, in place of a speed.
+/// Describes a failure, in place of a speed.
 fn flaw(figure: &Figure) -> String {
     match figure.errors.first() {
         Some(error) => error.chars().take(60).collect::<String>().replace('|', "/"),

@@ -1,5 +1,5 @@
-//! Peer files (`bench/peers/*.toml`): a messaging library, and the program that drives it. A scenario and the command line name a
-//! peer, with variables of its environment behind it where one side is to have them: `tautline TAUT_SPIN_US=0`.
+//! Peer files (`bench/peers/*.toml`): a messaging library, and the program that drives it. A scenario and the
+//! command line name a peer, optionally followed by variables for its environment: `tautline TAUT_SPIN_US=0`.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,27 +16,29 @@ struct File {
     arguments: Vec<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    /// The crate and its features that `bench/peers/build.sh` builds it from.
+    /// Crate and features from which `bench/peers/build.sh` builds it.
     #[serde(default)]
     build: Option<String>,
     #[serde(default)]
     features: Option<String>,
 }
 
-/// A peer that is ready to run: its program exists, and so does the library it must run on.
+/// A peer that is ready to run: its program exists, and so does its library.
 pub(crate) struct Peer {
-    /// As it was named, and the `library` in results.
+    /// Name in the command, and the `library` in results.
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) program: PathBuf,
-    /// For a program that the loader gives its libzmq: the directory, and the real path of what must be loaded.
+    /// If the loader selects the libzmq of the program: the directory, and the real path of the library that
+    /// must be loaded.
     pub(crate) library: Option<(PathBuf, PathBuf)>,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: BTreeMap<String, String>,
 }
 
 impl Peer {
-    /// Reads the peer file that the first word of `name` names and finds its program and library; further words are variables.
+    /// Reads the peer file that the first word of `name` names, and finds its program and library. Further
+    /// words are variables.
     pub(crate) fn read(
         directory: &Path,
         name: &str,
@@ -52,7 +54,7 @@ impl Peer {
         }
         let program = programs.join(&file.program);
         let program = program.canonicalize().map_err(|_| {
-            // What could not be built left its reason behind.
+            // A failed build has left its reason.
             std::fs::read_to_string(programs.join(format!("{}.failed", file.program))).unwrap_or_else(|_| {
                 format!(
                     "{} is missing: compile it with bench/peers/c/build.sh, or run `make run`",
@@ -75,7 +77,7 @@ impl Peer {
     }
 }
 
-/// The peer file's name, and the variables behind it.
+/// Splits a name into the peer file's name and the variables.
 fn split(name: &str) -> Result<(&str, BTreeMap<String, String>), String> {
     let mut words = name.split_whitespace();
     let file = words.next().ok_or("a peer without a name")?;

@@ -1,4 +1,4 @@
-//! One run of one program: its command line, its time limit, and the JSON line it prints.
+//! One run of one program: its command line, its time limit, and the JSON line that it prints.
 
 use crate::environment::Around;
 use crate::interrupt;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-/// What a peer program reports about one run.
+/// Report of a peer program about one run.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Sample {
     #[serde(default)]
@@ -30,19 +30,19 @@ pub(crate) struct Sample {
     pub(crate) metrics: BTreeMap<String, f64>,
 }
 
-/// A run without a result: why, and whether it used up its time.
+/// A run without a result: the reason, and whether it timed out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
     pub(crate) reason: String,
     pub(crate) hung: bool,
-    /// The peer has no such thing: not a failure of it.
+    /// The peer does not support the cell, which is not a failure.
     pub(crate) unsupported: bool,
 }
 
-/// What `calibrate` says about the machine.
+/// Report of `calibrate` about the machine.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Calibration {
-    /// One way of a cache line between two threads.
+    /// One-way time of a cache line between two threads.
     pub(crate) line_ns: f64,
     /// Raw loopback TCP in 64 KiB writes.
     #[serde(default)]
@@ -133,9 +133,10 @@ fn parse<T: serde::de::DeserializeOwned>(line: &str) -> Result<T, Failure> {
     Err(Failure { hung: reason.starts_with("hung"), unsupported: value["unsupported"] == true, reason })
 }
 
-/// Runs the command to its end, or kills it after `limit_s`; the first line of its output.
+/// Runs the command to its end, or kills it after `limit_s`. Returns the first line of its output.
 ///
-/// This thread sleeps in `read` meanwhile and the guard in a channel: the harness takes no time from what it measures.
+/// This thread sleeps in `read` and the guard in a channel, so the harness takes no time from the
+/// measurement.
 fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<String, Failure> {
     let errors = std::fs::File::create(stderr).map_err(|e| failure(format!("{}: {e}", stderr.display())))?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
@@ -157,7 +158,7 @@ fn first_line(command: &mut Command, limit_s: u64, stderr: &Path) -> Result<Stri
     });
     let mut output = String::new();
     if let Some(mut stdout) = stdout {
-        // Output that is not text is no result either: the parser below will say so.
+        // Output that is not text is not a result either. The parser below reports it.
         let _ = stdout.read_to_string(&mut output);
     }
     drop(done);
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str, limit_s: u64) -> Result<String, Failure> {
-        // One file per script, as tests run side by side.
+        // One file per script, because tests run in parallel.
         let name = format!("tautline-bench-{}-{}", std::process::id(), script.len());
         let stderr = std::env::temp_dir().join(name);
         let result = first_line(Command::new("sh").args(["-c", script]), limit_s, &stderr);

@@ -1,15 +1,16 @@
-//! How far the run is, and an estimate of the time left: one line rewritten on a terminal, plain lines elsewhere.
+//! Progress of the run, and an estimate of the remaining time: one line rewritten on a terminal, plain lines
+//! elsewhere.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Counts expected against real seconds, so that a slow machine stretches the estimate.
+/// Compares expected with real seconds, so that a slow machine stretches the estimate.
 pub(crate) struct Progress {
     began: Instant,
     expected: Duration,
     done: Duration,
     terminal: bool,
-    /// On no terminal: when the last line was printed.
+    /// Time of the last printed line, if the output is not a terminal.
     printed: Option<Instant>,
 }
 
@@ -26,22 +27,22 @@ impl Progress {
         progress
     }
 
-    /// What was thought to take `share` is over.
+    /// Marks `share` of the expected time as done.
     pub(crate) fn advance(&mut self, share: Duration) {
         self.done += share;
     }
 
-    /// What is left was estimated anew.
+    /// Replaces the estimate of the remaining time.
     pub(crate) fn expect_more(&mut self, left: Duration) {
         self.expected = self.done + left;
     }
 
-    /// Less work than thought: a peer dropped out of a cell.
+    /// Reduces the expected work: a peer dropped out of a cell.
     pub(crate) fn shrink(&mut self, share: Duration) {
         self.expected = self.expected.saturating_sub(share).max(self.done);
     }
 
-    /// Shows `what` was just done. Not on a terminal: at most a line every five seconds.
+    /// Shows that `what` was done. If the output is not a terminal, at most one line every five seconds.
     pub(crate) fn show(&mut self, what: &str) {
         let now = Instant::now();
         if !self.terminal && self.printed.is_some_and(|at| now - at < Duration::from_secs(5)) {
@@ -66,7 +67,7 @@ impl Progress {
         }
     }
 
-    /// Something to keep on the screen.
+    /// Prints a line that stays on the screen.
     pub(crate) fn note(&self, text: &str) {
         if self.terminal {
             print!("\r\x1b[K");
@@ -81,7 +82,7 @@ impl Progress {
     }
 }
 
-/// `1:05`, or `40 s` under a minute.
+/// Formats a time: `1:05`, or `40 s` under a minute.
 pub(crate) fn clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     if seconds < 60 { format!("{seconds} s") } else { format!("{}:{:02}", seconds / 60, seconds % 60) }

@@ -1,4 +1,4 @@
-//! From runs to figures: what `results.json` holds and the report shows.
+//! Turns runs into figures: the content of `results.json` and of the report.
 
 use crate::environment::{DEFAULT, Environment};
 use crate::machine::{self, Machine};
@@ -11,7 +11,7 @@ use crate::statistics::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Below this a cache line crosses the cores quickly: the fast one of a virtual machine's two states.
+/// Below this, a cache line crosses the cores quickly: the fast one of a virtual machine's two states.
 pub(crate) const FAST_LINE_NS: f64 = 110.0;
 
 /// The whole of `results.json`.
@@ -27,23 +27,23 @@ pub(crate) struct Results {
     /// The reference first.
     pub(crate) libraries: Vec<Library>,
     pub(crate) calibration: CalibrationSummary,
-    /// How far apart the caches of two processors were meanwhile.
+    /// Distance of the caches of two processors during the run.
     #[serde(default)]
     pub(crate) memory: Option<Memory>,
-    /// Those of the chosen cells, in the scenario's order.
+    /// Environments of the chosen cells, in the scenario's order.
     #[serde(default)]
     pub(crate) environments: Vec<Environment>,
     /// One object for each cell, library and metric.
     pub(crate) cells: Vec<Figure>,
     /// One object for each cell, metric and library other than the reference.
     pub(crate) ratios: Vec<Ratio>,
-    /// How many cells each library won against the reference, by pattern and metric.
+    /// Number of cells that each library won against the reference, by pattern and metric.
     #[serde(default)]
     pub(crate) wins: Vec<Wins>,
-    /// Peers of the scenario that could not run at all, and why.
+    /// Peers of the scenario that could not run at all, and the reason.
     #[serde(default)]
     pub(crate) absent: Vec<String>,
-    /// What was lost, reordered, corrupted or failed; empty when all went well.
+    /// Lost, reordered, corrupted or failed cells; empty if there were none.
     pub(crate) problems: Vec<String>,
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct Wins {
     pub(crate) library: String,
     pub(crate) metric: String,
     pub(crate) cells: usize,
-    /// With a median at least as good as the reference's, nothing lost and nothing failed.
+    /// Cells with a median at least as good as the reference's, without loss or failure.
     pub(crate) won: usize,
-    /// Of these, those whose whole interval is.
+    /// Those of them whose whole interval is better.
     pub(crate) beyond_doubt: usize,
-    /// Whose whole interval is worse, or that failed.
+    /// Cells whose whole interval is worse, or that failed.
     pub(crate) lost: usize,
 }
 
@@ -84,7 +84,7 @@ impl Summary {
     }
 }
 
-/// What the machine could do while the run went on.
+/// Calibrations of the machine during the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CalibrationSummary {
     pub(crate) tcp_mb_s: Summary,
@@ -94,21 +94,21 @@ pub(crate) struct CalibrationSummary {
     pub(crate) samples: Vec<CalibrationSample>,
 }
 
-/// What the machine's memory was like: a virtual machine may have its processors near each other or far apart, which nobody in it
-/// can choose, and which decides how dear it is that two threads share data.
+/// Memory of the machine. The processors of a virtual machine may be near each other or far apart. Its user
+/// cannot choose this, but it decides the cost of sharing data between two threads.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// One way of a cache line between two processors: beside every run.
+    /// One-way time of a cache line between two processors, measured beside every run.
     pub(crate) line_ns: Summary,
-    /// From here on the caches are far.
+    /// Above this value, the caches are far.
     pub(crate) far_from_ns: f64,
-    /// Pairs of runs that met near caches, far ones, and a change.
+    /// Number of pairs of runs with near caches, with far caches, and with a change.
     pub(crate) near: usize,
     pub(crate) far: usize,
     pub(crate) changed: usize,
 }
 
-/// One calibration, and when.
+/// One calibration, and its time.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CalibrationSample {
     pub(crate) at_seconds: f64,
@@ -117,7 +117,8 @@ pub(crate) struct CalibrationSample {
     pub(crate) line_ns: f64,
 }
 
-/// One metric of one cell on one library. A metric that ends in `_us` is better when small, others when large.
+/// One metric of one cell on one library. Smaller is better for a metric that ends in `_us`, larger for the
+/// others.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Figure {
     #[serde(flatten)]
@@ -136,78 +137,80 @@ pub(crate) struct Figure {
     /// Messages per run.
     pub(crate) counts: Vec<u64>,
     pub(crate) errors: Vec<String>,
-    /// Why the library has no such thing at all.
+    /// Reason if the library does not support the cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsupported: Option<String>,
-    /// Machine state of each run: fast, slow, or changed on the way.
+    /// Machine state of each run: fast, slow, or changed during the run.
     #[serde(default)]
     pub(crate) states: Vec<State>,
 }
 
-/// Which of a virtual machine's two states a run met.
+/// State of a virtual machine during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     /// A cache line crosses in less than [`FAST_LINE_NS`].
     Fast,
     Slow,
-    /// Fast before and slow after, or the other way round.
+    /// Fast before and slow after, or the reverse.
     Changed,
 }
 
 impl Figure {
-    /// Did every run succeed, and every message arrive whole and in order?
+    /// True if every run succeeded, and every message arrived whole and in order.
     pub(crate) fn sound(&self) -> bool {
         self.runs > 0 && self.failed == 0 && self.lost + self.reordered + self.corrupted == 0
     }
 }
 
-/// A library against the reference in one cell.
+/// Comparison of a library with the reference in one cell.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Ratio {
     #[serde(flatten)]
     pub(crate) cell: Cell,
     pub(crate) library: String,
     pub(crate) metric: String,
-    /// How many times as good as the reference: the median of its runs by the median of the reference's, for what is better when
-    /// small the other way round.
+    /// Ratio of the medians, the library's to the reference's, inverted if smaller is better. Above 1, the
+    /// library is better.
     pub(crate) ratio: f64,
-    /// 95 % bootstrap interval of it.
+    /// 95 % bootstrap interval of the ratio.
     pub(crate) interval: (f64, f64),
-    /// The medians that were compared, the library's and the reference's.
+    /// The compared medians, the library's and the reference's.
     #[serde(default)]
     pub(crate) compared: (f64, f64),
-    /// The ratio of each pair, and their median.
+    /// Ratio of each pair, and the median of these ratios.
     pub(crate) pairs: Vec<f64>,
     pub(crate) median_of_pairs: f64,
-    /// Machine state of each pair, the same from before its first run to after its last, or changed.
+    /// Machine state of each pair, if it was the same from before its first run to after its last, or
+    /// changed.
     pub(crate) states: Vec<State>,
-    /// Over inproc, where the state decides: the only one that `ratio` and `interval` are of.
+    /// Over inproc, where the machine state decides: the state that `ratio` and `interval` are about.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) only_state: Option<State>,
-    /// Over tcp: bytes on the wire by what raw TCP carried in the same pair; median.
+    /// Over tcp: bytes on the wire divided by the bytes of raw TCP in the same pair; median.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) share_of_raw_tcp: Option<f64>,
 }
 
 impl Ratio {
-    /// Is the library at least as good as the reference here?
+    /// True if the library is at least as good as the reference here.
     pub(crate) fn won(&self) -> bool {
         self.ratio >= 1.0
     }
 
-    /// What the interval says.
+    /// Verdict of the interval.
     pub(crate) fn verdict(&self) -> Verdict {
         verdict(self.interval, false)
     }
 
-    /// The same, where being level is an answer too. One or two pairs answer nothing: their interval has no width.
+    /// Verdict that also knows "level". One or two pairs give no verdict, because their interval has no
+    /// width.
     pub(crate) fn standing(&self) -> Standing {
         if self.pairs.len() < 3 { Standing::Open } else { standing(self.interval) }
     }
 }
 
-/// Times, memory and processor use are better small.
+/// True for times, memory and processor use, where smaller is better.
 pub(crate) fn smaller_is_better(metric: &str) -> bool {
     ["_us", "_ms", "_kib", "_percent"].iter().any(|unit| metric.ends_with(unit))
 }
@@ -267,22 +270,22 @@ impl Results {
         }
     }
 
-    /// The figure of one cell, library and metric.
+    /// Returns the figure of one cell, library and metric.
     pub(crate) fn figure(&self, cell: &Cell, library: &str, metric: &str) -> Option<&Figure> {
         self.cells.iter().find(|f| f.cell == *cell && f.library == library && f.metric == metric)
     }
 
-    /// The ratio of one cell, library and metric.
+    /// Returns the ratio of one cell, library and metric.
     pub(crate) fn ratio(&self, cell: &Cell, library: &str, metric: &str) -> Option<&Ratio> {
         self.ratios.iter().find(|r| r.cell == *cell && r.library == library && r.metric == metric)
     }
 
-    /// The metrics of one cell, those of libraries that failed in it last.
+    /// Returns the metrics of one cell, those of libraries that failed in it last.
     pub(crate) fn metrics_of(&self, cell: &Cell) -> Vec<&str> {
         let mut metrics: Vec<&str> = Vec::new();
         for good in [true, false] {
             for figure in self.cells.iter().filter(|f| f.cell == *cell && (f.runs > 0) == good) {
-                // What failed has a metric only for want of a better one.
+                // A failed library has only the headline metric, so it comes last.
                 if !metrics.contains(&figure.metric.as_str()) && (good || metrics.is_empty()) {
                     metrics.push(&figure.metric);
                 }
@@ -291,7 +294,7 @@ impl Results {
         metrics
     }
 
-    /// Every cell once, in the order they ran.
+    /// Returns every cell once, in the order of the runs.
     pub(crate) fn distinct_cells(&self) -> Vec<&Cell> {
         let mut cells: Vec<&Cell> = Vec::new();
         for figure in &self.cells {
@@ -303,7 +306,8 @@ impl Results {
     }
 }
 
-/// A cell's metrics on one peer; a cell without any good run still has its headline metric, without samples.
+/// Returns a cell's metrics on one peer. A cell without a good run still has its headline metric, without
+/// samples.
 fn figures_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Figure> {
     let outcomes: Vec<_> = pairs.iter().filter_map(|pair| pair.outcomes[which].as_ref()).collect();
     let good: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
@@ -421,7 +425,7 @@ fn ratios_of(cell: &Cell, which: usize, peer: &Peer, pairs: &[&Pair]) -> Vec<Rat
     ratios
 }
 
-/// The machine's state over some measurements of the cache line.
+/// Returns the machine's state from some measurements of the cache line.
 fn state(lines_ns: &[f64]) -> State {
     let fast = lines_ns.iter().filter(|ns| **ns < FAST_LINE_NS).count();
     match fast {
@@ -461,7 +465,7 @@ fn wins_of(figures: &[Figure], ratios: &[Ratio], libraries: &[String]) -> Vec<Wi
                 entry.beyond_doubt += usize::from(ratio.verdict() == Verdict::Better);
                 entry.lost += usize::from(ratio.verdict() == Verdict::Worse);
             }
-            // Where the reference alone failed there is nothing to be won.
+            // If only the reference failed, the cell counts for neither side.
             None if figure.sound() => entry.cells -= 1,
             _ => entry.lost += 1,
         }

@@ -1,11 +1,12 @@
-//! Scenario files (`bench/scenarios/*.toml`): which cells run, on which peers, how often and how long.
+//! Scenario files (`bench/scenarios/*.toml`): the cells to run, their peers, the number of repeats and
+//! their length.
 
 use crate::environment::{DEFAULT, Kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// One measured combination. Equal cells on two peers are what a ratio compares.
+/// One measured combination. A ratio compares equal cells on two peers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cell {
     pub(crate) pattern: String,
@@ -14,19 +15,19 @@ pub(crate) struct Cell {
     pub(crate) size: u64,
     /// `buffers` (zmq_send, zmq_recv) or `messages` (zmq_msg_*).
     pub(crate) api: String,
-    /// 1: two threads of one process; 2: the sender is a process of its own.
+    /// 1: two threads of one process; 2: the sender is a separate process.
     pub(crate) processes: u32,
     pub(crate) subscribers: u32,
     /// Options of the pattern: `connections`, `rate`, ... Each becomes `--NAME VALUE` of the program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) with: BTreeMap<String, u64>,
-    /// A run that lasts this long, rather than for a number of messages.
+    /// Duration of a run, in place of a number of messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) millis: Option<u64>,
-    /// Instead of the scenario's, where that is too short for the environment.
+    /// Overrides the scenario's duration if it is too short for the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target_ms: Option<u64>,
-    /// What both programs are put into.
+    /// Environment of both programs.
     #[serde(default = "default_environment", skip_serializing_if = "is_default")]
     pub(crate) environment: String,
 }
@@ -40,7 +41,7 @@ fn is_default(environment: &str) -> bool {
 }
 
 impl Cell {
-    /// `PUSH/PULL tcp 64 B`, with what differs from the usual behind it.
+    /// Formats as `PUSH/PULL tcp 64 B`, followed by the differences from the usual cell.
     pub(crate) fn title(&self) -> String {
         let mut title =
             format!("{} {} {}", pattern_title(&self.pattern), self.transport, size_title(self.size));
@@ -53,12 +54,13 @@ impl Cell {
         title
     }
 
-    /// The same cell on the machine as it is.
+    /// Returns the same cell in the default environment.
     pub(crate) fn in_default(&self) -> Self {
         Self { environment: default_environment(), target_ms: None, ..self.clone() }
     }
 
-    /// What sets this cell apart from buffers in one process on the machine as it is, if anything.
+    /// Returns the differences from a cell with buffers in one process in the default environment, if
+    /// any.
     pub(crate) fn variant(&self) -> Option<String> {
         let mut parts = Vec::new();
         if !is_default(&self.environment) {
@@ -92,7 +94,7 @@ impl Cell {
     }
 }
 
-/// The socket types' names for a pattern's name in the files.
+/// Returns the socket types' names for a pattern's name in the files.
 pub(crate) fn pattern_title(pattern: &str) -> &str {
     match pattern {
         "push_pull" => "PUSH/PULL",
@@ -119,7 +121,7 @@ pub(crate) fn pattern_title(pattern: &str) -> &str {
     }
 }
 
-/// `64 B`, `1 KiB`, `64 KiB`.
+/// Formats a size: `64 B`, `1 KiB`, `64 KiB`.
 pub(crate) fn size_title(size: u64) -> String {
     match size {
         s if s >= 1 << 20 && s.is_multiple_of(1 << 20) => format!("{} MiB", s >> 20),
@@ -163,7 +165,7 @@ fn default_one() -> Vec<u32> {
     vec![1]
 }
 
-/// A scenario file. The comments in `quick.toml` say what each field means.
+/// A scenario file. The comments in `quick.toml` explain each field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
@@ -187,7 +189,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Every cell, in the file's order, that fits `only`: of each key named there, one of its values.
+    /// Returns every cell that matches `only`, in the file's order: for each key, one of its values.
     pub(crate) fn cells(&self, only: &[(String, String)]) -> Result<Vec<Cell>, String> {
         let mut cells = Vec::new();
         for block in &self.cells {
@@ -244,7 +246,7 @@ impl Block {
     }
 }
 
-/// Every choice of one value for each name; the one empty choice for no names.
+/// Returns every choice of one value for each name; for no names, the one empty choice.
 fn product(lists: &BTreeMap<String, Vec<u64>>) -> Vec<BTreeMap<String, u64>> {
     let mut choices = vec![BTreeMap::new()];
     for (name, values) in lists {

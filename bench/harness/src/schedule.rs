@@ -1,5 +1,5 @@
-//! What runs when: rounds over all cells, in each the calibration and then every peer in turn, so that a drift of
-//! the machine meets all peers alike. Also how many messages each run sends.
+//! Order of the runs: rounds over all cells, each with a calibration and then every peer in turn, so that a
+//! drift of the machine affects all peers equally. Also decides the number of messages in each run.
 
 use crate::environment::{Around, Made};
 use crate::interrupt;
@@ -12,51 +12,52 @@ use crate::table;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often and how long, from the scenario and the command line.
+/// Number and length of the runs, from the scenario and the command line.
 pub(crate) struct Plan {
     pub(crate) pairs: u32,
-    /// Of a cell that has none of its own.
+    /// Duration for a cell that has none of its own.
     pub(crate) target_ms: u64,
     pub(crate) timeout_s: u64,
     pub(crate) calibration_ms: u64,
     pub(crate) calibrate: PathBuf,
-    /// Where programs complain.
+    /// Destination of the programs' error output.
     pub(crate) stderr: PathBuf,
 }
 
 impl Plan {
-    /// About how long a run of the cell lasts.
+    /// Returns the approximate duration of a run of the cell.
     fn target_of(&self, cell: &Cell) -> u64 {
         cell.target_ms.unwrap_or(self.target_ms)
     }
 }
 
-/// One cell run once on every peer, side by side in time.
+/// One cell run once on every peer, close together in time.
 pub(crate) struct Pair {
     pub(crate) cell: usize,
     pub(crate) before: Calibration,
-    /// The cache line before each peer's run and after the last: a run between two that differ met a change.
+    /// Cache line before each peer's run and after the last. If the values before and after a run differ, the
+    /// state changed.
     pub(crate) lines_ns: Vec<f64>,
-    /// By peer; none for one that is out of this cell after its failures.
+    /// By peer; `None` for a peer that is out of this cell after its failures.
     pub(crate) outcomes: Vec<Option<Result<Sample, Failure>>>,
 }
 
-/// Everything that was seen.
+/// All observations.
 pub(crate) struct Record {
     pub(crate) date: String,
     pub(crate) machine: machine::Machine,
     pub(crate) pairs: Vec<Pair>,
-    /// Seconds since the start, and what the machine could do then.
+    /// Seconds since the start, and the calibration of the machine at that time.
     pub(crate) calibrations: Vec<(f64, Calibration)>,
     pub(crate) took: Duration,
 }
 
-/// Starting a program, connecting, and taking all down again.
+/// Time to start a program, connect, and shut down.
 const OVERHEAD: Duration = Duration::from_millis(40);
-/// A cell is given up for a peer after this many failed runs; the first hang is enough.
+/// Number of failed runs after which a peer is out of a cell. One hang is enough.
 const FAILURES: u32 = 2;
 
-/// What is known of one peer in one cell.
+/// State of one peer in one cell.
 #[derive(Clone, Default)]
 struct Pace {
     /// Seconds per message of every run so far; empty before the probe.
@@ -66,7 +67,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// How many messages fill `target_ms`.
+    /// Returns the number of messages that fill `target_ms`.
     fn count(&self, target_ms: u64) -> u64 {
         let each = crate::statistics::median(&self.seconds);
         let count = target_ms as f64 / 1e3 / each.max(1e-9);
@@ -84,8 +85,8 @@ impl Pace {
     }
 }
 
-/// Runs the whole plan, each cell in its environment. Fails only when the machine cannot be calibrated, or after a signal; a
-/// peer's failures are part of the record.
+/// Runs the whole plan, each cell in its environment. Fails only if the machine cannot be calibrated, or
+/// after a signal. Failures of a peer are part of the record.
 pub(crate) fn run(plan: &Plan, cells: &[Cell], peers: &[Peer], made: &[Made]) -> Result<Record, String> {
     let run_of = |cell: &Cell| Duration::from_millis(cell.millis.unwrap_or(plan.target_of(cell))) + OVERHEAD;
     let usual = Around::default();
@@ -178,7 +179,7 @@ fn run_paced(
             _ => 2000,
         };
         let mut probes = Vec::new();
-        // Until a probe lasts a fifth of the target: short ones say little of the steady state.
+        // Continue until a probe lasts a fifth of the target: short probes say little about the steady state.
         for _ in 0..3 {
             let sample = go(pace, count)?;
             probes.push(sample.clone());
@@ -188,10 +189,10 @@ fn run_paced(
             let factor = target_ms as f64 / 3e3 / sample.seconds.max(1e-6);
             count = (count as f64 * factor.clamp(1.0, 50.0)) as u64;
         }
-        // Only the last probe was long enough to plan by.
+        // Only the last probe was long enough for planning.
         pace.seconds.drain(..pace.seconds.len() - 1);
         let mut sample = go(pace, pace.count(target_ms))?;
-        // A message that a probe lost is lost all the same.
+        // A message that a probe lost still counts as lost.
         for probe in probes {
             sample.lost += probe.lost;
             sample.reordered += probe.reordered;

@@ -1,6 +1,6 @@
-//! Medians, spreads, and how sure a median is.
+//! Medians, spreads, and confidence intervals.
 
-/// The middle of the values (of an even number, the mean of the two in the middle); 0 of none.
+/// Returns the median (of an even number, the mean of the two middle values); 0 for no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -12,15 +12,15 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Smallest and largest value; (0, 0) of none.
+/// Returns the smallest and largest value; (0, 0) for no values.
 pub(crate) fn range(values: &[f64]) -> (f64, f64) {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if values.is_empty() { (0.0, 0.0) } else { (low, high) }
 }
 
-/// A 95 % bootstrap interval of the ratio of medians, `subject` to `reference`, both resampled on their own. The
-/// resampling is seeded alike every time, so the same runs give the same interval.
+/// Returns a 95 % bootstrap interval of the ratio of medians, `subject` to `reference`, both resampled
+/// independently. The seed is fixed, so the same runs give the same interval.
 pub(crate) fn ratio_interval(subject: &[f64], reference: &[f64]) -> (f64, f64) {
     const RESAMPLES: usize = 2000;
     if subject.is_empty() || reference.is_empty() {
@@ -43,12 +43,12 @@ pub(crate) fn ratio_interval(subject: &[f64], reference: &[f64]) -> (f64, f64) {
     (ratios[RESAMPLES / 40], ratios[RESAMPLES - 1 - RESAMPLES / 40])
 }
 
-/// What a ratio's interval says.
+/// Verdict of a ratio's interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The whole interval is on the good side of 1.
     Better,
-    /// 1 lies within it: the runs do not tell.
+    /// The interval contains 1: the runs do not decide.
     Open,
     /// The whole interval is on the bad side.
     Worse,
@@ -63,24 +63,24 @@ pub(crate) fn verdict(interval: (f64, f64), smaller_is_better: bool) -> Verdict 
     }
 }
 
-/// What a ratio's interval says to somebody who looks for the 5 % that matter.
+/// Verdict of a ratio's interval with a threshold of 5 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Standing {
     /// The whole interval is above 1.
     Won,
-    /// It is below.
+    /// The whole interval is below 1.
     Lost,
-    /// It holds 1 and lies within 5 % of it.
+    /// The interval contains 1 and lies within 5 % of it.
     Level,
-    /// It holds 1 and reaches further.
+    /// The interval contains 1 and reaches further.
     Open,
 }
 
-/// By how much a ratio must differ from 1 to matter.
+/// Difference from 1 that matters.
 pub(crate) const MATTERS: f64 = 0.05;
 
-/// Reads the interval of a ratio that is better when large.
+/// Reads the interval of a ratio where larger is better.
 pub(crate) fn standing(interval: (f64, f64)) -> Standing {
     match (verdict(interval, false), interval) {
         (Verdict::Better, _) => Standing::Won,
@@ -91,7 +91,7 @@ pub(crate) fn standing(interval: (f64, f64)) -> Standing {
 }
 
 impl Standing {
-    /// In one word.
+    /// Returns the verdict in one word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Won => "won",
@@ -102,8 +102,9 @@ impl Standing {
     }
 }
 
-/// Of two series of runs, each with the machine's state, those of the state that both saw most often, and which. None
-/// when no state has at least two runs of each: then they cannot be compared like with like.
+/// Selects from two series of runs, each with the machine's state, the runs in the state that both had most
+/// often. Returns them and the state. `None` if no state has at least two runs of each series, because then
+/// they are not comparable.
 pub(crate) fn of_equal_state<S: PartialEq + Copy>(
     subject: &[(f64, S)],
     reference: &[(f64, S)],

@@ -1,4 +1,4 @@
-//! The table on the terminal, and how figures are written everywhere.
+//! The table on the terminal, and the formats of figures everywhere.
 
 use crate::environments;
 use crate::results::{Figure, Results, State};
@@ -6,7 +6,7 @@ use crate::scenario::{Cell, pattern_title, size_title};
 use crate::statistics::Verdict;
 use std::collections::BTreeMap;
 
-/// `3.21 M/s`, `44.1 K/s`, `812 /s`.
+/// Formats a rate: `3.21 M/s`, `44.1 K/s`, `812 /s`.
 pub(crate) fn rate(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{} M/s", three(v / 1e6)),
@@ -15,7 +15,7 @@ pub(crate) fn rate(value: f64) -> String {
     }
 }
 
-/// Three significant digits, `0.0031`, `0.22`, `7.81`, `48.3`, `512`.
+/// Formats three significant digits: `0.0031`, `0.22`, `7.81`, `48.3`, `512`.
 pub(crate) fn three(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -25,12 +25,12 @@ pub(crate) fn three(value: f64) -> String {
     }
 }
 
-/// A ratio; one that is nearly 1 keeps the digit that says on which side.
+/// Formats a ratio. A ratio near 1 keeps the digit that shows its side.
 pub(crate) fn ratio_text(ratio: f64) -> String {
     if (ratio - 1.0).abs() < 0.005 { format!("{ratio:.3}") } else { three(ratio) }
 }
 
-/// A value of a metric with its unit.
+/// Formats a value of a metric with its unit.
 pub(crate) fn value(metric: &str, value: f64) -> String {
     match unit(metric).1 {
         "" => rate(value),
@@ -38,7 +38,7 @@ pub(crate) fn value(metric: &str, value: f64) -> String {
     }
 }
 
-/// A metric's name without its unit, and the unit; none for rates.
+/// Returns a metric's name without its unit, and the unit; `None` for rates.
 pub(crate) fn unit(metric: &str) -> (&str, &'static str) {
     for (suffix, unit) in [("_us", "us"), ("_ms", "ms"), ("_kib", "KiB"), ("_percent", "%")] {
         if let Some(name) = metric.strip_suffix(suffix) {
@@ -48,7 +48,7 @@ pub(crate) fn unit(metric: &str) -> (&str, &'static str) {
     (metric.strip_suffix("_per_second").unwrap_or(metric), "")
 }
 
-/// A run's metrics in a few characters.
+/// Formats a run's metrics in a few characters.
 pub(crate) fn headline(metrics: &BTreeMap<String, f64>) -> String {
     match (metrics.get("messages_per_second"), metrics.get("p50_us")) {
         (Some(v), _) => rate(*v),
@@ -57,7 +57,7 @@ pub(crate) fn headline(metrics: &BTreeMap<String, f64>) -> String {
     }
 }
 
-/// What happened to the messages: `0/0/0`, or how many runs failed.
+/// Formats the message errors: `0/0/0`, or the number of failed runs.
 pub(crate) fn losses(figures: &[&Figure]) -> String {
     let sum = |f: fn(&Figure) -> u64| figures.iter().map(|figure| f(figure)).sum::<u64>();
     let failed: usize = figures.iter().map(|figure| figure.failed).sum();
@@ -65,7 +65,7 @@ pub(crate) fn losses(figures: &[&Figure]) -> String {
     if failed > 0 { format!("{losses}, {failed} failed") } else { losses }
 }
 
-/// The whole table, then what went wrong.
+/// Returns the whole table, then the failures.
 pub(crate) fn text(results: &Results) -> String {
     let Some(reference) = results.libraries.first() else { return String::new() };
     let rows = if results.libraries.len() > 3 { long_rows(results) } else { wide_rows(results) };
@@ -111,7 +111,8 @@ pub(crate) fn text(results: &Results) -> String {
     text
 }
 
-/// Each library's cells by environment, what the environments are and which are not there, and how near the caches were.
+/// Returns each library's cells by environment, the available and missing environments, and the distance of
+/// the caches.
 fn environments_text(results: &Results) -> String {
     let mut text = String::new();
     if environments::is_of_interest(results) {
@@ -239,7 +240,7 @@ fn name_of(metric: &str) -> String {
     if metric == "messages_per_second" { "rate".to_owned() } else { unit(metric).0.replace('_', " ") }
 }
 
-/// The ratio and its interval, marked if it was not won or is open.
+/// Formats the ratio and its interval, marked if it was not won or is open.
 fn ratio_columns(results: &Results, cell: &Cell, library: &str, metric: &str) -> [String; 2] {
     let Some(ratio) = results.ratio(cell, library, metric) else { return ["-".to_owned(), "-".to_owned()] };
     let mark = match (ratio.won(), ratio.verdict()) {
@@ -252,7 +253,7 @@ fn ratio_columns(results: &Results, cell: &Cell, library: &str, metric: &str) ->
     [format!("{}x{mark}", ratio_text(ratio.ratio)), format!("{}..{}", three(low), three(high))]
 }
 
-/// Columns padded to their widest; the first `left` of them to the left, figures to the right.
+/// Pads columns to their widest entry. The first `left` columns are left-aligned, figures right-aligned.
 pub(crate) fn layout(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

@@ -1,7 +1,8 @@
-//! The harness with real namespaces and control groups: a cell runs in them, and whatever ends the run, nothing is left behind.
+//! The harness with real namespaces and control groups: a cell runs in them, and every end of the run removes
+//! them.
 //!
-//! Skipped where they cannot be made: without root, without `ip`, in a container that may not. The peer programs are scripts that
-//! become this test again, as `near_end` or `far_end`.
+//! Skipped if they cannot be created: without root, without `ip`, or in a restricted container. The peer
+//! programs are scripts that start this test again, as `near_end` or `far_end`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,14 +13,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tautline_testkit::with_watchdog;
 
-/// Set for the program that a script becomes: its arguments, and where the far end connects to.
+/// Variables for the program that a script starts: its arguments, and the address that the far end connects
+/// to.
 const ARGUMENTS: &str = "TAUT_TEST_ARGUMENTS";
 const CONNECT: &str = "TAUT_TEST_CONNECT";
 
-/// As Linux has it on the processors that this runs on.
+/// Linux value on the processors that this test runs on.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// A folder with a scenario, two peers with the same program, and a calibration that tells nothing.
+/// A folder with a scenario, two peers with the same program, and an empty calibration.
 struct Bench {
     folder: PathBuf,
 }
@@ -74,7 +76,7 @@ impl Bench {
             .unwrap()
     }
 
-    /// Starts it, and returns when its program has begun, with that one's process id.
+    /// Starts the harness. Returns when its program has begun, with the program's process id.
     fn start_until_peer_runs(&self) -> (Child, String) {
         let harness = self.start();
         let file = self.folder.join("started");
@@ -98,16 +100,16 @@ impl Drop for Bench {
     }
 }
 
-/// The script of a program that says it has begun and then never ends.
+/// Returns the script of a program that reports its start and then never ends.
 const ENDLESS: &str = "echo $$ >started.new; mv started.new started; exec sleep 100000";
 
-/// The script of a program that becomes `near_end` of this test.
+/// Returns the script of a program that becomes `near_end` of this test.
 fn real_peer() -> String {
     let this = std::env::current_exe().unwrap();
     format!("{ARGUMENTS}=\"$*\" exec '{}' --exact near_end --nocapture", this.display())
 }
 
-/// Namespaces and groups of the harness with that process id.
+/// Returns the namespaces and groups of the harness with that process id.
 fn left_by(harness: u32) -> Vec<PathBuf> {
     let groups = std::fs::read_to_string("/proc/mounts").unwrap();
     let groups =
@@ -130,8 +132,8 @@ fn signal(name: &str, process: &str) {
     assert!(Command::new("kill").args([name, process]).status().unwrap().success());
 }
 
-/// Runs the test where namespaces and groups can be made; elsewhere it says why not. One after the other, as each harness also removes
-/// what others that were killed have left.
+/// Runs the test if namespaces and groups can be created, and otherwise prints the reason. Tests run one
+/// after the other, because each harness also removes the environments of killed ones.
 fn where_allowed(test: &str, environments: &str, body: impl FnOnce()) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,7 +196,7 @@ fn a_program_that_crashes_leaves_nothing() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         assert_eq!(left_by(harness), [] as [PathBuf; 0]);
         assert_eq!(bench.results()["problems"].as_array().unwrap().len(), 4);
-        // A read without waiting fails as long as anybody has the other end.
+        // A non-blocking read fails as long as a process has the other end open.
         let mut held = std::fs::File::options();
         let mut held = held.read(true).custom_flags(O_NONBLOCK).open(bench.folder.join("held")).unwrap();
         while held.read(&mut [0]).is_err() {
@@ -217,7 +219,7 @@ fn what_a_killed_harness_left_is_removed_by_the_next() {
     });
 }
 
-/// The stand-in is twice as fast with the rule `lull`, and no faster with `hold`.
+/// The stand-in is twice as fast with the rule `lull`, and equally fast with `hold`.
 #[test]
 fn ablation_compares_a_side_with_itself_without_a_rule() {
     let fast = r#"rate=200
@@ -236,14 +238,14 @@ echo "{\"ok\":true,\"messages\":1,\"seconds\":1,\"cpu_seconds\":1,\"lost\":0,\"r
     ] {
         assert!(text.contains(line), "{text}");
     }
-    // A program that knows no switch would run the same twice.
+    // A program without the switch would run the same twice.
     bench.script("peer", "exit 1");
     let (_, output) = finish(bench.start_as(&["ablate", "lull", "--peer", "a"]));
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("TAUT_WITHOUT"), "{output:?}");
 }
 
-/// Not a test by itself: the program at the near end. Its rate is the MTU it sees.
+/// Not a test of its own: the program at the near end. Its rate is its MTU.
 #[test]
 fn near_end() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
@@ -278,7 +280,7 @@ fn near_end() {
     );
 }
 
-/// Not a test by itself: the program at the far end.
+/// Not a test of its own: the program at the far end.
 #[test]
 fn far_end() {
     let Ok(address) = std::env::var(CONNECT) else { return };

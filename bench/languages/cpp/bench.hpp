@@ -1,4 +1,5 @@
-// What the four programs share: arguments, numbered messages, and the line of JSON that the harness reads.
+// Shared code of the four programs: arguments, numbered messages, and the line of JSON that the harness
+// reads.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +24,13 @@ using clock = std::chrono::steady_clock;
     std::exit(1);
 }
 
-// What a program was called with: `endpoint size count [warm-up]`.
+// Arguments of a program: `endpoint size count [warm-up]`.
 struct arguments
 {
     std::string endpoint;
-    std::size_t size = 0;           // of each message, in bytes
+    std::size_t size = 0;           // bytes of each message
     std::uint64_t count = 0;
-    std::uint64_t warm_up = 1000;   // how many go before those that are measured
+    std::uint64_t warm_up = 1000;   // messages before the measured ones
 
     // Reads the command line, or ends the program.
     arguments(int argc, char **argv)
@@ -67,7 +68,7 @@ inline std::uint64_t nanoseconds(clock::duration time)
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }
 
-// Prints the figures of round trips: the whole time and each round's, in nanoseconds.
+// Prints the figures of round trips: the total time and the time of each round, in nanoseconds.
 inline void report_rounds(const arguments &with, std::uint64_t total, std::vector<std::uint64_t> &times)
 {
     std::sort(times.begin(), times.end());

@@ -4,7 +4,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 "$ROOT/scripts/need.sh" g++:g++
 if [[ ! -e $CACHE/.complete ]]; then
-    # Unpacked, not installed: the package would bring a libzmq of its own into the loader's default path.
+    # Unpacked, not installed: the package would install another libzmq into the loader's default path.
     cd "$CACHE"
     apt-get download cppzmq-dev || { apt-get update && apt-get download cppzmq-dev; }
     for deb in *.deb; do dpkg -x "$deb" .; done

@@ -1,4 +1,4 @@
-// Answers each request with itself.
+// Sends each request back as its answer.
 #include "bench.hpp"
 
 int main(int argc, char **argv)

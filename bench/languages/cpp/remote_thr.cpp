@@ -1,4 +1,4 @@
-// Sends numbered messages as fast as the socket takes them.
+// Sends numbered messages as fast as the socket accepts them.
 #include "bench.hpp"
 
 int main(int argc, char **argv)

@@ -3,14 +3,15 @@ using System.Diagnostics;
 using System.Globalization;
 using System.IO;
 
-/// <summary>What the four programs share: arguments, numbered messages, and the line of JSON that the harness reads.</summary>
+/// <summary>Shared code of the four programs: arguments, numbered messages, and the line of JSON that the
+/// harness reads.</summary>
 unsafe struct Bench
 {
     public readonly string Endpoint;
-    /// <summary>Of each message, in bytes.</summary>
+    /// <summary>Bytes of each message.</summary>
     public readonly int Size;
     public readonly long Count;
-    /// <summary>How many go before those that are measured.</summary>
+    /// <summary>Number of messages before the measured ones.</summary>
     public readonly long WarmUp;
 
     /// <summary>Reads the command line, or ends the program.</summary>
@@ -48,7 +49,8 @@ unsafe struct Bench
         return Stopwatch.GetTimestamp();
     }
 
-    /// <summary>Prints the figures of round trips: the whole time and each round's, in ticks.</summary>
+    /// <summary>Prints the figures of round trips: the total time and the time of each round, in
+    /// ticks.</summary>
     public void ReportRounds(long total, long[] times)
     {
         Array.Sort(times);

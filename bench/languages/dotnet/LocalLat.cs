@@ -1,6 +1,6 @@
 using Tautline;
 
-/// <summary>Answers each request with itself.</summary>
+/// <summary>Sends each request back as its answer.</summary>
 static class LocalLat
 {
     static void Main(string[] words)

@@ -1,6 +1,6 @@
 using Tautline;
 
-/// <summary>Asks and waits for the answer, one request at a time.</summary>
+/// <summary>Sends a request and waits for the answer, one at a time.</summary>
 static class RemoteLat
 {
     static void Main(string[] words)

@@ -1,6 +1,6 @@
 using Tautline;
 
-/// <summary>Sends numbered messages as fast as the socket takes them.</summary>
+/// <summary>Sends numbered messages as fast as the socket accepts them.</summary>
 static class RemoteThr
 {
     static void Main(string[] words)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # .NET with our binding, on Microsoft's .NET Core 3.1. Variables and results: bench/languages/build.sh.
 #
-# There is no .NET SDK to compile with: Mono's compiler does, against the runtime's own assemblies. RUNTIME=mono builds
-# the same for Mono's runtime (../mono).
+# There is no .NET SDK here. Mono's compiler compiles the programs against the runtime's own assemblies.
+# RUNTIME=mono builds the same for Mono's runtime (../mono).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 binding=$ROOT/bindings/dotnet
@@ -20,7 +20,8 @@ for program in LocalLat RemoteLat LocalThr RemoteThr; do
         mcs -unsafe -optimize -nostdlib -noconfig -r:"$assemblies/System.Private.CoreLib.dll" -r:"$assemblies/System.Runtime.dll" \
             -r:"$assemblies/System.Runtime.Extensions.dll" -r:"$assemblies/System.Console.dll" \
             -r:"$CACHE/binding/core/Tautline.dll" -out:"$OUT/$program.dll" "$here/Bench.cs" "$here/$program.cs"
-        # Without tiers everything is compiled with all optimisations at once, not after a time that the warm-up is too short for.
+        # Without tiered compilation, all code is fully optimised at once. With it, the warm-up would be too
+        # short.
         cat >"$OUT/$program.runtimeconfig.json" <<'JSON'
 {
   "runtimeOptions": {

@@ -5,8 +5,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 "$ROOT/scripts/need.sh" go:golang-go gcc:gcc pkg-config:pkg-config
 cd "$here"
 export PKG_CONFIG_PATH=$LIBZMQ/lib/pkgconfig GOTOOLCHAIN=local GOFLAGS=-mod=readonly
-# What pkg-config says is kept with the package that was compiled by it, and the cache does not notice that it says something else:
-# not the user's cache, and the folders in variables, which the cache compares. They replace Go's own flags, -O2 -g.
+# Go caches a compiled package together with the flags from pkg-config, and does not notice when pkg-config
+# changes them. So we use a separate cache, and pass the folders in variables, which the cache compares. They
+# replace Go's own flags, -O2 -g.
 export GOCACHE=$CACHE/go-build
 CGO_CFLAGS="-O2 -g $(pkg-config --cflags libzmq)"
 CGO_LDFLAGS="-O2 -g $(pkg-config --libs-only-L libzmq)"

@@ -1,7 +1,7 @@
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** What the four programs share: arguments, numbered messages, and the line of JSON that the harness reads. */
+/** Shared code of the four programs: arguments, numbered messages, and the line of JSON that the harness reads. */
 final class Bench {
     final String endpoint;
     final int size;

@@ -1,4 +1,4 @@
-// Answers every request with itself.
+// Sends every request back as its answer.
 import { Reply } from "zeromq"
 import { departure, parseArguments, verify } from "./messages.mjs"
 

@@ -1,4 +1,4 @@
-// Takes messages, and tells how many a second there were.
+// Receives messages, and reports the rate per second.
 import { Pull } from "zeromq"
 import { parseArguments, verify } from "./messages.mjs"
 

@@ -1,6 +1,6 @@
-// What the four programs share: the messages, and the arguments.
+// Shared code of the four programs: the messages, and the arguments.
 
-// A message of `size` bytes that carries its number in the first 8, little-endian.
+// Returns a message of `size` bytes that carries its number in the first 8, little-endian.
 export function make(size, number) {
   const message = Buffer.allocUnsafe(size)
   message.writeUInt32LE(number >>> 0, 0)
@@ -17,8 +17,9 @@ export function verify(message, size, number) {
   }
 }
 
-// Resolved when the peer of `socket` has left. A sender waits for that before it ends: `zeromq` sends buffers by reference, also those
-// that are still queued when the process ends and their memory goes; the peer then gets a message of the right length with zeros in it.
+// Resolves when the peer of `socket` has disconnected. A sender waits for that before it exits, because
+// `zeromq` sends buffers by reference. If the process exits earlier, the memory of queued buffers is freed,
+// and the peer receives a message of the right length that contains zeros.
 export function departure(socket) {
   return new Promise(resolve => socket.events.on("disconnect", resolve))
 }

@@ -1,4 +1,4 @@
-// Asks again and again, and tells how long a round trip takes.
+// Sends requests one after another, and reports the duration of a round trip.
 import { Request } from "zeromq"
 import { make, parseArguments, verify } from "./messages.mjs"
 
@@ -12,7 +12,7 @@ async function roundTrip(number) {
   verify(message, size, number)
 }
 
-// The first one waits for the peer.
+// The first round trip waits for the peer.
 for (let number = 0; number <= warmUp; number++) await roundTrip(number)
 
 const times = new Float64Array(count)

@@ -3,7 +3,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 "$ROOT/scripts/need.sh" cargo:cargo gcc:gcc
-# zmq-sys would build a libzmq of its own unless told what to link: `links = "zmq"` is Cargo's word for it.
+# zmq-sys would build its own libzmq unless it is told which one to link. Cargo's key for this is `links =
+# "zmq"`.
 cat >"$CACHE/config.toml" <<TOML
 [target.$(rustc -vV | sed -n 's/^host: //p').zmq]
 rustc-link-search = ["$LIBZMQ/lib"]

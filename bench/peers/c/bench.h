@@ -1,7 +1,9 @@
-/* What the files of zmq-bench share: the run's configuration, the check of every message, and failing.
+/* Shared declarations of zmq-bench: the run's configuration, the check of every
+ * message, and errors.
  *
- * zmq-bench is one program against the public zmq.h only. It is compiled once and runs on whichever libzmq.so.5 the
- * loader finds, so two libraries are compared by LD_LIBRARY_PATH alone. See ../../README.md for its command line. */
+ * zmq-bench is one program that uses only the public zmq.h. It is compiled once and
+ * runs on the libzmq.so.5 that the loader finds, so LD_LIBRARY_PATH alone selects the
+ * library. See ../../README.md for its command line. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -19,7 +21,8 @@
 #define MAX_SUBSCRIBERS 64
 #define ENDPOINT_SIZE 256
 
-/* Sequence numbers that are not data: the first message of a connection, and the one after the last. */
+/* Sequence numbers that are not data: the first message of a connection, and the one
+   after the last. */
 #define HELLO UINT64_MAX
 #define FINISH (UINT64_MAX - 1)
 
@@ -29,7 +32,7 @@ enum pattern {
     PUB_SUB,
     FAN_OUT,
     REQ_REP,
-    DEALER_ROUTER, /* the last one that can have its ends in two processes */
+    DEALER_ROUTER, /* the last pattern that can have its ends in two processes */
     FILTER,
     FAN_IN,
     SCALING,
@@ -51,25 +54,26 @@ struct config {
     uint64_t count;
     int subscribers;
     int messages;      /* api: zmq_msg_* instead of zmq_send and zmq_recv */
-    int two_processes; /* the far end, which sends (the ROUTER of dealer_router), is a process of its own */
+    int two_processes; /* the far end, which sends (the ROUTER of dealer_router), is a separate process */
     int timeout_s;
-    /* Of single patterns. */
-    int millis;      /* how long a timed pattern runs */
-    int window;      /* messages on their way at a time; 0: as the pattern has it */
+    /* Options of single patterns. */
+    int millis;      /* duration of a timed pattern */
+    int window;      /* messages in flight; 0: the pattern's default */
     int rate, burst; /* bursts per second, messages in each */
     int connections, stuck;
     int pairs, busy, senders;
-    int topics, match; /* subscriptions, and per cent of the messages that fit one */
-    int monitor;       /* somebody listens to the events of every socket */
+    int topics, match; /* subscriptions, and per cent of the messages that match one */
+    int monitor;       /* monitor the events of every socket */
     int curve;         /* with CURVE: 1 */
-    int plain;         /* with PLAIN and a handler that lets in everybody: 1. Of handshakes */
-    int tls;           /* by TLS: 1; a libzmq that has none has CURVE then */
-    const char *near_address, *far_address; /* what the ends bind to over tcp and ws */
+    int plain;         /* handshakes: with PLAIN and a handler that admits all clients: 1 */
+    int tls;           /* by TLS: 1; a libzmq without TLS uses CURVE instead */
+    const char *near_address, *far_address; /* bind addresses of the ends over tcp and ws */
     const char *far_netns; /* the network namespace that the far end moves to; NULL: it stays here */
     char directory[64]; /* of the ipc endpoint; empty otherwise */
 };
 
-/* What one receiving end saw. `received` is volatile because the watchdog reads it from its signal handler. */
+/* Results of one receiving end. `received` is volatile because the watchdog reads it
+   from its signal handler. */
 struct tally {
     volatile uint64_t received;
     uint64_t lost, reordered, corrupted;
@@ -77,18 +81,19 @@ struct tally {
     double cpu_end;
 };
 
-/* One end of a run: its configuration, the control descriptor to the other end, and its tally. The control
- * descriptor carries the endpoint, then one byte each for "ready" and "done": never while the clock runs. */
+/* One end of a run: its configuration, the control descriptor to the other end, and
+ * its tally. The control descriptor carries the endpoint, then one byte each for
+ * "ready" and "done". It is never used while the clock runs. */
 struct end {
     const struct config *config;
     void *context;
     int *control; /* the sender has one per receiver, a receiver has one */
     struct tally tally;
-    double cpu_start; /* of the whole process: just before the clock can start */
+    double cpu_start; /* of the whole process, just before the clock can start */
     uint32_t *samples_ns; /* round trips only */
 };
 
-/* What a run ends with. */
+/* Result of a run. */
 #define MAX_METRICS 8
 struct result {
     uint64_t messages, lost, reordered, corrupted;
@@ -142,12 +147,14 @@ void *shared_memory(size_t size);
 
 /* sides.c */
 const char *side_address(const struct config *config);
-/* Forks the far end, before anything of a library is there: 0 in it, its process id here. */
+/* Forks the far end, before any library state exists. Returns 0 in the far end, and
+   its process id here. */
 pid_t side_fork(const struct config *config);
 
 /* setup.c */
 void security_prepare(const struct config *config);
-/* The handler that PLAIN asks, in a thread of its own, before anything is bound. It ends with the context. */
+/* ZAP handler for PLAIN, in a thread of its own. Start it before anything is bound. It
+   ends with the context. */
 void security_serve(const struct config *config, void *context);
 void *context_open(void);
 void option(void *socket, int name, const void *value, size_t length, const char *what);
@@ -158,7 +165,7 @@ void *open_in(const struct config *config, void *context, int type);
 void *open_and_bind(const struct config *config, void *context, int type, int number, char *endpoint);
 void *open_and_connect(const struct config *config, void *context, int type, const char *endpoint);
 void *socket_open(struct end *end, int type);
-/* Where the one end has bound, for the other. */
+/* Endpoint that one end has bound, for the other end. */
 void endpoint_tell(int control, const char *endpoint);
 void endpoint_learn(int control, char *endpoint);
 void socket_bind(struct end *end, void *socket, int peers);
@@ -191,7 +198,8 @@ static inline uint64_t tail_of(uint64_t sequence)
     return (sequence + 0x51ed270b2f1ca3d5u) * 0x9e3779b97f4a7c15u;
 }
 
-/* Writes the sequence number into the first 8 bytes and what follows from it into the last 8. */
+/* Writes the sequence number into the first 8 bytes, and a value derived from it into
+   the last 8. */
 static inline void stamp(unsigned char *body, size_t size, uint64_t sequence)
 {
     uint64_t tail = tail_of(sequence);
@@ -206,7 +214,7 @@ static inline uint64_t sequence_of(const unsigned char *body)
     return sequence;
 }
 
-/* Is this a whole message of this run, both of its ends belonging together? */
+/* Returns true if this is a whole message of this run whose two ends match. */
 static inline int intact(const unsigned char *body, size_t length, size_t size)
 {
     uint64_t tail;

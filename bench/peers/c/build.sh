@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the C peer once: bench/peers/c/build.sh INCLUDE_DIR LIBRARY_DIR OUT_DIR
-# The programs carry no rpath: LD_LIBRARY_PATH decides on which libzmq.so.5 they run.
+# The programs have no rpath, so LD_LIBRARY_PATH selects the libzmq.so.5 that they use.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 include=$1 library=$2 out=$3

@@ -1,10 +1,13 @@
-/* calibrate: what this machine can do right now, without any messaging library. Prints one JSON line.
+/* calibrate: measures the current speed of this machine, without any messaging
+ * library. Prints one JSON line.
  *
- *   calibrate [--ms N] [--line-only]
+ * calibrate [--ms N] [--line-only]
  *
- *   line_ns      one way of a cache line between two threads (a virtual machine may swing between about 50 and 200)
- *   tcp_mb_s     raw loopback TCP, one way, 64 KiB writes, blocking
- *   ping_pong_us one round trip of 64 bytes over loopback TCP, both ends spinning on non-blocking reads, median
+ * - line_ns: one-way time of a cache line between two threads (a virtual machine may
+ *   alternate between about 50 and 200)
+ * - tcp_mb_s: raw loopback TCP, one way, 64 KiB writes, blocking
+ * - ping_pong_us: one round trip of 64 bytes over loopback TCP, both ends spinning on
+ *   non-blocking reads, median
  *
  * Each part lasts about N milliseconds (default 20). */
 #define _GNU_SOURCE
@@ -44,8 +47,8 @@ static void fail(const char *what)
     exit(2);
 }
 
-/* Puts the caller onto the `which`-th processor it may use, so that two spinning threads never share one; with a
- * single processor they must, and stay where they are. */
+/* Moves the caller to the `which`-th available processor, so that two spinning threads
+ * never share one. With a single processor, they share it and stay there. */
 static void pin(int which)
 {
     static cpu_set_t allowed;
@@ -77,7 +80,8 @@ static pthread_t start(void *(*run)(void *))
 static _Alignas(128) _Atomic uint32_t ball;
 static _Atomic int line_stop;
 
-/* Waits until the ball is `want`. Yields now and then, so that a machine with one free core gets on. */
+/* Waits until the ball is `want`. Yields sometimes, so that a machine with one free
+   core makes progress. */
 static int await_ball(uint32_t want)
 {
     for (uint32_t tries = 1; atomic_load_explicit(&ball, memory_order_acquire) != want; tries++) {
@@ -106,8 +110,9 @@ static double line_ns(void)
     pthread_t far = start(line_far);
     uint32_t at = 0;
     uint64_t began = now_ns(), end = began + 10 * part_ns;
-    /* The best of several batches, because a batch that another thread interrupts says nothing about the machine. If the
-     * machine is so busy that the two threads seldom run at the same time, one batch has to do. */
+    /* Best of several batches, because a batch that another thread interrupts says
+     * nothing about the machine. If the machine is so busy that the two threads seldom
+     * run at the same time, one batch must suffice. */
     for (int batch = 0; batch < 60 && (batch == 0 || began < end); batch++) {
         began = now_ns();
         for (int i = 0; i < BATCH; i++) {
@@ -178,7 +183,7 @@ static double tcp_mb_s(void)
     return (double) bytes / 1e6 / ((double) (last - first) / 1e9);
 }
 
-/* Reads one small message without ever sleeping; 0 at the end of the stream. */
+/* Reads one small message without ever sleeping. Returns 0 at the end of the stream. */
 static int read_spinning(int descriptor, char *into)
 {
     size_t have = 0;
@@ -254,7 +259,7 @@ int main(int argc, char **argv)
         }
     }
     alarm(300 + 3 * (unsigned) (part_ns / 1000000000u));
-    double stream = only_line ? 0 : tcp_mb_s(); /* first: its two threads go where the system puts them */
+    double stream = only_line ? 0 : tcp_mb_s(); /* first, so that the scheduler places its two threads */
     pin(0);
     printf("{\"ok\":true,\"line_ns\":%.1f", line_ns());
     if (!only_line)

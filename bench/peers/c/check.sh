@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Does zmq-bench notice? (tests/world/benchmark.) Injects faults under it and looks at what it reports. raw-bench only has to run clean.
+# Checks that zmq-bench detects faults (tests/world/benchmark): injects faults below it and checks its report.
+# raw-bench only has to run without errors.
 #
 #   bench/peers/c/check.sh LIBRARY_DIR PROGRAMS_DIR [HARNESS]
 #
-# With the harness, also a short cell in each environment: it runs clean, or the environment is not there and the harness says why.
+# With the harness, it also runs a short cell in each environment. The cell must succeed, or the harness must
+# report why the environment is unavailable.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 library=$1 programs=$2
@@ -12,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$work/faults.so" "$here/faults.c" -ldl
 
 passed=0 failed=0 skipped=0
-# holds TEXT LINE WHAT: counts whether the line has the text.
+# holds TEXT LINE WHAT: checks that the line contains the text.
 holds() {
     if [[ $2 == *"$1"* ]]; then
         passed=$((passed + 1))
@@ -21,11 +23,12 @@ holds() {
         echo "check: $3: expected $1 in: $2"
     fi
 }
-# expect FAULT PATTERN TEXT [OPTION VALUE]: the JSON line of a run with that fault holds the text.
+# expect FAULT PATTERN TEXT [OPTION VALUE]: checks that the JSON line of a run with that fault contains the
+# text.
 expect() {
     local line limit=30
     echo "check: $1 in $2"
-    # Only what is to hang has little time for it.
+    # Only a run that must hang has a short timeout.
     [[ $3 != *hung* ]] || limit=2
     line=$(FAULT=$1 LD_PRELOAD=$work/faults.so LD_LIBRARY_PATH=$library \
         "$programs/zmq-bench" --pattern "$2" --transport tcp --size 64 --count 1000 --timeout $limit "${@:4}") || true
@@ -48,7 +51,7 @@ for pattern in push_pull pub_sub; do
     expect hang "$pattern" '"error":"hung'
 done
 expect none req_rep '"lost":0,"reordered":0,"corrupted":0'
-# Every other send is a reply, so it is the requester who notices.
+# Every other send is a reply, so the requester detects the fault.
 expect corrupt req_rep '"corrupted":1'
 expect lose req_rep '"error":"'
 expect hang req_rep '"error":"hung'
@@ -87,7 +90,8 @@ raw copied fan_out inproc '"corrupted":0' --subscribers 3
 raw copied crowd_route ipc '"corrupted":0' --millis 200 --connections 200
 raw stream latency tcp '"corrupted":0' --millis 100 --rate 10000
 raw blocking latency ipc '"corrupted":0' --millis 100 --rate 1000 --burst 10
-# environment NAME PATTERN TRANSPORT PROCESSES [FIELD]: one run of it on either side, and nothing is left behind.
+# environment NAME PATTERN TRANSPORT PROCESSES [FIELD]: runs it once on either side, and checks that the
+# environment is removed.
 environment() {
     local said left pid
     echo "check: $2 over $3 in $1"

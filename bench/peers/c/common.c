@@ -1,8 +1,10 @@
-/* What the programs with and without libzmq share: counting what came out of order, waiting, quantiles, threads, memory of several processes. */
+/* Shared code of the programs with and without libzmq: counting out-of-order messages,
+   waiting, quantiles, threads, memory of several processes. */
 #include "bench.h"
 #include <sys/mman.h>
 
-/* A message that is not the next one. Whatever was skipped is lost until it turns up late. */
+/* Counts a message that is not the next one. Skipped messages count as lost until they
+   arrive late. */
 void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected)
 {
     if (sequence > *expected) {
@@ -15,7 +17,7 @@ void tally_sequence(struct tally *tally, uint64_t sequence, uint64_t *expected)
     }
 }
 
-/* Sleeps while that is far, and then spins. */
+/* Sleeps while the time is far away, and then spins. */
 void wait_until(uint64_t due)
 {
     uint64_t now = now_ns();
@@ -52,7 +54,7 @@ void thread_start(pthread_t *thread, void *(*run)(void *), void *of)
         fail("pthread_create");
 }
 
-/* Zeroed memory that a forked process shares. */
+/* Allocates zeroed memory that forked processes share. */
 void *shared_memory(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,5 @@
-/* The process of a crowd (crowd.h): connects, greets, and then reads whatever comes through one epoll set. */
+/* Process of a crowd (crowd.h): connects, greets, and then reads all input through one
+   epoll set. */
 #include "crowd.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 #define CHUNK 65536
-/* How many connect before the first of them is greeted: less than a listener's usual backlog. */
+/* Number of connections before the first of them is greeted: below a listener's usual
+   backlog. */
 #define AT_ONCE 50
 
 enum { MORE = 1, LONG = 2, COMMAND = 4 };
@@ -75,7 +77,8 @@ static int connect_to(const char *endpoint)
         if (descriptor < 0 || connect(descriptor, (struct sockaddr *) &address, sizeof address) != 0)
             fail("crowd: connect");
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        /* Who comes by the thousand leaves without TIME-WAIT: else there would soon be no port to listen at. */
+        /* A crowd of thousands closes without TIME-WAIT. Otherwise, the system would
+           soon run out of ports. */
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
         return descriptor;
     }
@@ -100,7 +103,7 @@ static unsigned char *property(unsigned char *at, const char *name, const void *
     return at + 4 + length;
 }
 
-/* Greeting and READY in one. */
+/* Sends greeting and READY together. */
 static void introduce(const struct peer *peer, uint32_t number)
 {
     unsigned char text[256] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1, 'N', 'U', 'L', 'L'};
@@ -120,7 +123,7 @@ static void introduce(const struct peer *peer, uint32_t number)
     write_all(peer->descriptor, text, (size_t) (end - text));
 }
 
-/* Takes the other side's greeting and READY, then subscribes to all or says hello. */
+/* Reads the other side's greeting and READY, then subscribes to all or sends hello. */
 static void settle(const struct peer *peer)
 {
     unsigned char text[256], head[2];
@@ -159,7 +162,8 @@ static void body_came(struct peer *peer, const unsigned char *body, size_t lengt
     }
 }
 
-/* Goes over the frames in `text`; returns how many bytes were whole frames, and counts messages. */
+/* Parses the frames in `text`. Returns the number of bytes in whole frames, and counts
+   messages. */
 static size_t frames_came(struct peer *peer, const unsigned char *text, size_t length, uint64_t *messages)
 {
     size_t at = 0;
@@ -186,7 +190,7 @@ static size_t frames_came(struct peer *peer, const unsigned char *text, size_t l
     return at;
 }
 
-/* Reads once. What is not a whole frame is kept for the next time. */
+/* Reads once. An incomplete frame is kept for the next read. */
 static void read_some(struct peer *peer, unsigned char *scratch, size_t room)
 {
     uint64_t messages = 0;
@@ -239,7 +243,7 @@ static void live(int control)
             peers[i].partial = malloc(config->size + 16);
             if (peers[i].partial == NULL)
                 fail("crowd: malloc");
-            /* Who is stuck never reads. */
+            /* A stuck member never reads. */
             if (i >= (size_t) config->stuck && epoll_ctl(set, EPOLL_CTL_ADD, peers[i].descriptor, &event) != 0)
                 fail("crowd: epoll_ctl");
         }

@@ -1,7 +1,8 @@
-/* XPUB to a crowd of `--connections` subscribers, all of which get everything; a send to a full subscriber waits. With
- * `--window N` a full subscriber loses messages instead, as PUB has it, and the publisher waits after every N messages
- * until they are delivered, to keep it from that. Then the first `--stuck` of the crowd may never read. Counts
- * deliveries; the crowd checks each stream. */
+/* XPUB to a crowd of `--connections` subscribers, which all subscribe to everything. A
+ * send to a full subscriber waits. With `--window N`, a full subscriber loses messages
+ * instead, as with PUB. To prevent that, the publisher waits after every N messages
+ * until they are delivered. Then the first `--stuck` of the crowd may never read.
+ * Counts deliveries; the crowd checks each stream. */
 #include "crowd.h"
 #include <errno.h>
 #include <unistd.h>

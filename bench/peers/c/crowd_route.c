@@ -1,12 +1,15 @@
 /* One ROUTER and a crowd of `--connections` DEALERs, in this order:
  *
- *   connect   from the first connection to the hello of the last
- *   idle      memory that came with the connections; crowd_idle stays here for `--millis`, measures processor use, and ends with
- *   dealers   memory that comes with as many DEALERs of this library, one connection each, beyond the ROUTER's part of it
- *   in turn   one message to each connection in turn, for `--millis`
- *   echo      one message to each and its echo from each, for `--millis`
+ * - connect: from the first connection to the hello of the last
+ * - idle: memory added by the connections; crowd_idle stays here for `--millis`,
+ *   measures processor use, and ends
+ * - dealers: memory added by the same number of DEALERs of this library, one
+ *   connection each, beyond the ROUTER's part
+ * - in turn: one message to each connection in turn, for `--millis`
+ * - echo: one message to each and its echo from each, for `--millis`
  *
- * crowd_route counts what it sends in turn as its messages; echoes have a figure of their own. */
+ * crowd_route counts the messages that it sends in turn; echoes have a separate
+ * figure. */
 #include "crowd.h"
 #include <errno.h>
 #include <stdio.h>
@@ -84,7 +87,8 @@ static void echoes(void *socket, unsigned char *body, struct crowd *crowd, struc
                   (double) ((rounds - first) * (uint64_t) config->connections) * 1e9 / (double) (now_ns() - began));
 }
 
-/* The other side: DEALERs in this process, in a context of their own. Each has said hello, and been heard. */
+/* The other side: DEALERs in this process, in a context of their own. Each has sent
+   its hello, and the ROUTER has received it. */
 static double dealer_kib(void *router, const char *endpoint, double router_kib)
 {
     int count = config->connections;

@@ -1,5 +1,6 @@
-/* DEALER to ROUTER and back, `--window` messages (100) on their way at a time. Counts round trips; the DEALER checks that the
- * echoes come whole and in order. The ROUTER is a thread, or a process of its own at the far end. */
+/* DEALER to ROUTER and back, with `--window` messages (100) in flight. Counts round
+ * trips. The DEALER checks that the echoes arrive whole and in order. The ROUTER is a
+ * thread, or a separate process at the far end. */
 #include "bench.h"
 #include <errno.h>
 #include <sys/socket.h>
@@ -34,7 +35,8 @@ static void *echo(void *socket)
     return NULL;
 }
 
-/* The ROUTER's process: tells where it is bound, echoes, and hands back the processor time that took. */
+/* Process of the ROUTER: reports its endpoint, echoes, and returns the processor time
+   of the echoes. */
 static void echo_process(int control)
 {
     context = context_open();
@@ -53,7 +55,7 @@ static void put(void *socket, unsigned char *body, uint64_t sequence)
     send_all(socket, body, config->size, 0);
 }
 
-/* Takes what is there; with `wait`, at least one message. Returns how many. */
+/* Receives the available messages; with `wait`, at least one. Returns their number. */
 static uint64_t take(void *socket, unsigned char *body, struct tally *tally, uint64_t *expected, int wait)
 {
     uint64_t taken = 0;

@@ -1,4 +1,5 @@
-/* The patterns with one sender and its receivers: threads of one process, or the sender in a process of its own. */
+/* Patterns with one sender and its receivers: threads of one process, or the sender in
+   a separate process. */
 #define _GNU_SOURCE
 #include "bench.h"
 #include <errno.h>
@@ -31,13 +32,13 @@ static void *run_receiver(void *end)
     return NULL;
 }
 
-/* What a sender in its own process hands back. */
+/* Result of a sender in a separate process. */
 struct handback {
     struct tally tally;
     double cpu_start;
 };
 
-/* The sender's process: sends, hands back its tally (and samples), and ends. */
+/* Process of the sender: sends, returns its tally (and samples), and ends. */
 static void sender_process(int out)
 {
     struct handback back;
@@ -148,7 +149,8 @@ static void account_for(struct result *result)
         result->messages = (config->count - 1) * (uint64_t) config->subscribers;
     }
     result->seconds = (double) (last - first) / 1e9;
-    /* One process: from just before the first send to the end of the last receiver. Two: the sum of their parts. */
+    /* With one process: from just before the first send to the end of the last
+       receiver. With two processes: the sum of their parts. */
     result->cpu_seconds = config->two_processes
                               ? cpu_end - cpu_start + (sender.tally.cpu_end - sender.cpu_start)
                               : cpu_end - sender.cpu_start;

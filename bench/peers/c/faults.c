@@ -1,5 +1,6 @@
-/* A layer over zmq_send that does what a bad library might: FAULT=lose, swap, corrupt, repeat or hang, once, in the
- * middle of a run. check.sh preloads it to see that zmq-bench notices each. */
+/* A layer over zmq_send that simulates faults of a library: FAULT=lose, swap, corrupt,
+ * repeat or hang, once, in the middle of a run. check.sh preloads it to check that
+ * zmq-bench detects each fault. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* XPUB to one SUB with `--topics` subscriptions of 8 bytes each, of which `--match` per cent of the messages have one.
- * Counts what is published; the subscriber checks that it gets what it asked for, all of it, and nothing else. */
+/* XPUB to one SUB with `--topics` subscriptions of 8 bytes each; `--match` per cent of
+ * the messages match one. Counts published messages. The subscriber checks that it
+ * receives all matching messages, and only those. */
 #include "bench.h"
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 static const struct config *config;
 static char endpoint[ENDPOINT_SIZE];
-static int ready[2]; /* a byte each way */
+static int ready[2]; /* one byte in each direction */
 static struct tally tally;
 
 static void topic(char *into, char kind, uint64_t number)
@@ -28,7 +29,7 @@ static void *subscribe(void *context)
 
     if (body == NULL)
         fail("calloc");
-    /* libzmq forgets subscriptions beyond the high-water mark. */
+    /* libzmq drops subscriptions beyond the high-water mark. */
     if (config->topics > 500)
         option_int(socket, ZMQ_SNDHWM, 0, "ZMQ_SNDHWM");
     for (int i = 0; i < config->topics; i++) {
@@ -59,7 +60,7 @@ static void *subscribe(void *context)
     }
     tally.last_ns = now_ns();
     control_put(ready[1], (char) 'd');
-    /* What is missing at the end was lost too. */
+    /* Messages that are missing at the end also count as lost. */
     uint64_t due = config->count * (uint64_t) config->match / 100;
     if (expected < due)
         tally.lost += due - expected;

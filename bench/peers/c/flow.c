@@ -1,8 +1,10 @@
 /* One-way patterns: PUSH to PULL, ROUTER to ROUTER, XPUB to one or several SUB.
  *
- * Both ends say hello first, so the clock never sees a handshake. Then the sender sends `count` messages and one
- * FINISH. A receiver times from its first to its last message and checks each one. Socket options are the defaults,
- * except what the pattern needs to lose nothing: ROUTER_MANDATORY, XPUB_NODROP (a send to a full subscriber waits). */
+ * Both ends say hello first, so the clock never includes a handshake. Then the sender
+ * sends `count` messages and one FINISH. A receiver measures the time from its first
+ * to its last message and checks each one. Socket options are the defaults, except
+ * those that prevent loss: ROUTER_MANDATORY, XPUB_NODROP (a send to a full subscriber
+ * waits). */
 #include "bench.h"
 #include <errno.h>
 
@@ -18,7 +20,7 @@ static inline void send_buffer(void *socket, const void *data, size_t length, in
     }
 }
 
-/* Sends one message stamped with `sequence`: the buffer again, or a fresh zmq_msg_t. */
+/* Sends one message stamped with `sequence`: the reused buffer, or a new zmq_msg_t. */
 static inline void send_one(const struct config *config, void *socket, unsigned char *body, uint64_t sequence)
 {
     zmq_msg_t message;
@@ -49,7 +51,8 @@ static inline int receive_buffer(void *socket, void *data, size_t room)
     return length;
 }
 
-/* Receives one message; returns its body, valid until the next call, and its length. */
+/* Receives one message. Returns its length, and its body, which is valid until the
+   next call. */
 static inline const unsigned char *receive_one(const struct config *config, void *socket, unsigned char *body,
                                                zmq_msg_t *message, size_t *length)
 {
@@ -92,7 +95,7 @@ static void *open_sender(struct end *end)
     default:
         socket = socket_open(end, ZMQ_XPUB);
         option(socket, ZMQ_XPUB_NODROP, &one, sizeof one, "ZMQ_XPUB_NODROP");
-        /* Every subscriber's subscription is to be seen, not only the first of a topic. */
+        /* Report every subscriber's subscription, and not only the first of a topic. */
         option(socket, ZMQ_XPUB_VERBOSE, &one, sizeof one, "ZMQ_XPUB_VERBOSE");
         socket_bind(end, socket, config->subscribers);
         for (int i = 0; i < config->subscribers; i++) {
@@ -194,7 +197,8 @@ void flow_receive(struct end *end)
         if (tally->received++ == 0)
             tally->first_ns = now_ns();
         if (!intact(body, length, config->size)) {
-            /* Its number cannot be trusted: it takes the place of the one that was due. */
+            /* The number of a corrupt message is unreliable: the message counts as the
+               expected one. */
             tally->corrupted++;
             expected++;
             continue;
@@ -214,7 +218,7 @@ void flow_receive(struct end *end)
     tally->last_ns = now_ns();
     tally->cpu_end = cpu_seconds();
 
-    /* What still comes before FINISH came late or twice. */
+    /* Messages that arrive between the last one and FINISH are late or duplicates. */
     while (!finished) {
         body = receive_one(config, socket, room, &message, &length);
         if (!intact(body, length, config->size))

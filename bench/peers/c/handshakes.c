@@ -1,5 +1,6 @@
-/* Connections, one after the other or `--window` at a time: each is opened, carries one message to a PULL that stays, and
- * is closed. What a connection costs from zmq_socket to zmq_close, with the handshake of its mechanism, is measured. */
+/* Connections, one after the other or `--window` at a time: each is opened, carries
+ * one message to a permanent PULL, and is closed. Measures the cost of a connection
+ * from zmq_socket to zmq_close, with the handshake of its mechanism. */
 #include "bench.h"
 #include <errno.h>
 
@@ -27,7 +28,7 @@ void handshakes_run(const struct config *config, struct result *result)
             stamp(body, config->size, number++);
             send_all(clients[i], body, config->size, 0);
         }
-        seen = 0; /* they come in any order */
+        seen = 0; /* they arrive in any order */
         for (int i = 0; i < window; i++) {
             size_t length = receive_all(server, body, config->size + 8);
             if (!intact(body, length, config->size) || sequence_of(body) < first || sequence_of(body) >= number)

@@ -1,5 +1,6 @@
-/* One PUSH in a thread of its own, to `--subscribers` PULL in one thread that polls them: each message goes to the next one
- * that has room. What each PULL gets is checked on its own, and all together by their sum. */
+/* One PUSH in a thread of its own, to `--subscribers` PULL in one thread that polls
+ * them. Each message goes to the next PULL that has room. The messages of each PULL
+ * are checked separately, and all together by their sum. */
 #include "bench.h"
 #include <errno.h>
 
@@ -27,7 +28,7 @@ static void *send_to_all(void *nothing)
     return NULL;
 }
 
-/* Takes what this PULL has; its next sequence number is at least `expected`. */
+/* Receives the messages of this PULL. Its next sequence number is at least `expected`. */
 static uint64_t drain(void *socket, unsigned char *body, struct tally *tally, uint64_t *expected)
 {
     uint64_t sum = 0;

@@ -1,7 +1,8 @@
-/* One way, PUSH to PULL, at a given rate: `--rate` times a second `--burst` messages are due at once. Each carries the
- * time at which it was due, and its latency counts from there: time for which the sender was held up by earlier
- * messages is not hidden. The first tenth is not counted. The sender spins until the next is due (it sleeps if that is
- * far), which is part of the processor time reported. */
+/* One way, PUSH to PULL, at a given rate: `--rate` times a second, `--burst` messages
+ * are due at once. Each carries its due time, and its latency counts from there. So
+ * the time for which earlier messages delayed the sender is not hidden. The first
+ * tenth is not counted. The sender spins until the next message is due (it sleeps if
+ * that is far away), which is part of the reported processor time. */
 #include "bench.h"
 #include <errno.h>
 #include <sys/prctl.h>

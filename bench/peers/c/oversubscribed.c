@@ -1,5 +1,7 @@
-/* REQ and REP in `--pairs` processes of two threads each, beside `--busy` processes that do nothing but use a core: what
- * a library's waiting costs others, and others' work it. Counts round trips of all pairs together in `--millis`. */
+/* REQ and REP in `--pairs` processes of two threads each, beside `--busy` processes
+ * that only use a core. Shows the cost of a library's waiting for other processes, and
+ * the effect of their work on it. Counts round trips of all pairs together in
+ * `--millis`. */
 #include "bench.h"
 #include "pairs.h"
 #include <stdatomic.h>

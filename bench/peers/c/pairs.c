@@ -1,4 +1,4 @@
-/* What `oversubscribed` is made of, with a library and without. */
+/* Shared code of `oversubscribed`, with a library and without. */
 #include "pairs.h"
 #include "bench.h"
 #include <errno.h>
@@ -14,7 +14,7 @@ void gate_pass(struct gate *gate)
         usleep(200);
 }
 
-/* A process that ends with this one; without work it is a busy loop. */
+/* A process that ends with this one. Without work, it is a busy loop. */
 static pid_t start(void (*work)(int), int number)
 {
     pid_t child = fork();

@@ -4,15 +4,16 @@
 
 #include <stdatomic.h>
 
-/* Where they wait until all are there. In shared memory, zeroed. */
+/* Gate where they wait until all have started. In shared memory, zeroed. */
 struct gate {
     _Atomic int ready, go;
 };
 
-/* In such a process: waits for the others. */
+/* Waits in such a process for the others. */
 void gate_pass(struct gate *gate);
 
-/* Has `work` done in so many processes, which end in it, beside so many busy ones, from when the gate opens until the last has ended. */
+/* Runs `work` in the given number of processes, which end in it, beside the given
+   number of busy ones, from the opening of the gate until the last process has ended. */
 void pairs_run(int pairs, int busy, void (*work)(int number), struct gate *gate);
 
 #endif

@@ -1,24 +1,26 @@
-/* raw-bench: what the system does with the same messages when no messaging library is between; the limit for one.
+/* raw-bench: the speed of the system with the same messages and no messaging library in between: the limit for a library.
  *
  *   raw-bench --mode stream|copied|objects|pipe|blocking|handover|untouched|malloc and the options of zmq-bench (README.md)
  *
  *   stream     push_pull, router_router: bodies one after the other in writes of up to 64 KiB; tcp and ipc (a Unix stream), and for
  *              push_pull over inproc a copy of each body within one thread. req_rep: both ends spin on non-blocking reads. latency: the
- *              receiver does (raw_latency.c). fan_out: raw_fan_out.c. crowd_publish, crowd_route: raw_crowd.c
- *   copied     push_pull as stream, but each body is copied out of the sender's memory into a frame and out of it into the
- *              receiver's, by one function call at either end: what an interface with a call for each message has to do at least.
- *              inproc: into a ring in memory, where the other thread sees it when the call returns. router_router: one call more at either
- *              end, which looks the receiver's name up, and hands the sender's out. fan_out, inproc: one such ring, out of which each
- *              receiver copies. crowd_route: each name is looked up among those of the crowd
- *   objects    the same with memory of its own for each body (no name), allocated and freed at either end: what an interface of
- *              message objects has to do at least
+ *              receiver spins (raw_latency.c). fan_out: raw_fan_out.c. crowd_publish, crowd_route: raw_crowd.c
+ *   copied     push_pull as in stream, but one function call at either end copies each body: from the sender's memory into a frame,
+ *              and from the frame into the receiver's memory. This is the minimum for an interface with a call per message.
+ *              inproc: into a ring in memory, where the other thread sees the body when the call returns. router_router: one more call
+ *              at either end, which looks up the receiver's name, or returns the sender's name. fan_out, inproc: one such ring, from
+ *              which each receiver copies. crowd_route: each name is looked up among those of the crowd
+ *   objects    like copied, with separate memory for each body (no name), allocated and freed at either end. This is the minimum for
+ *              an interface of message objects
  *   pipe       push_pull through a pipe, for ipc
- *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one;
- *              untouched: the same without stamps and checks; malloc: each body is allocated by one thread and freed by the other
- *   blocking   req_rep with both ends asleep in read; latency with the receiver; oversubscribed, its pairs of processes and busy loops
+ *   handover   push_pull over inproc by reference: pointers to bodies in a ring from one thread to another, and back in a second one
+ *   untouched  like handover, without stamps and checks
+ *   malloc     like handover, but one thread allocates each body and the other frees it
+ *   blocking   req_rep with both ends asleep in read; latency with the receiver asleep; oversubscribed, with its pairs of processes
+ *              and its busy loops
  *
- * In stream, copied, objects and pipe the sender can be a process of its own (--two-processes), but for inproc.
- * Bodies carry the same stamps and are checked alike. What a mode has not, it says ("unsupported"). */
+ * In stream, copied, objects and pipe the sender can be a separate process (--two-processes), except over inproc.
+ * Bodies carry the same stamps and get the same checks as in zmq-bench. A mode reports missing features as "unsupported". */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

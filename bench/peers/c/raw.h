@@ -1,4 +1,4 @@
-/* What the files of raw-bench share. */
+/* Shared declarations of raw-bench. */
 #ifndef RAW_H
 #define RAW_H
 
@@ -9,32 +9,33 @@
 /* In the order of their names in raw.c. */
 enum mode { STREAM, COPIED, OBJECTS, PIPE, BLOCKING, HANDOVER, UNTOUCHED, MALLOC };
 
-/* The run's configuration, and what it has found. */
+/* Configuration of the run, and its results. */
 extern enum mode mode;
 extern const char *transport;
 extern size_t size;
 extern uint64_t count, corrupted;
 extern int millis, connections, subscribers, pairs, busy, rate, burst;
-extern int spinning; /* reads that find nothing */
+extern int spinning; /* reads without result */
 extern int copied;   /* COPIED or OBJECTS */
-extern int named;    /* as ROUTERs have it, a call with the name of the other end goes before each body */
+extern int named;    /* as with ROUTER: before each body, a call with the other end's name */
 
-/* The two ends of the connection made last. */
+/* The two ends of the last connection. */
 extern int near_end, far_end;
 void connect_ends(void);
 
-/* The sender: a thread, or a process of its own. */
+/* Sender: a thread, or a separate process. */
 void start_sender(void *(*run)(void *));
 void await_sender(void);
 
 void unsupported(void);
 void write_all(int descriptor, const unsigned char *from, size_t length);
-/* What is there, at least one byte; spinning or asleep. 0 at the end of the stream. */
+/* Reads the available bytes, at least one, spinning or asleep. Returns 0 at the end of
+   the stream. */
 size_t read_some(int descriptor, unsigned char *into, size_t room);
-/* One body; spinning or asleep. 0 at the end of the stream. */
+/* Reads one body, spinning or asleep. Returns 0 at the end of the stream. */
 int read_body(int descriptor, unsigned char *into);
 void print(uint64_t messages, double seconds, double cpu, const char *metrics);
-/* The metrics p50_us and p99_us as text; sorts the samples. */
+/* Formats the metrics p50_us and p99_us. Sorts the samples. */
 void put_quantiles(char *text, size_t room, uint32_t *samples_ns, uint64_t count);
 
 /* raw_calls.c */
@@ -45,11 +46,11 @@ void put_quantiles(char *text, size_t room, uint32_t *samples_ns, uint64_t count
 void put_copy(unsigned char *at, const unsigned char *body, size_t length);
 size_t take_copy(const unsigned char *at, unsigned char *body, size_t room);
 void name_ends(const char *receiver, const char *sender);
-/* Whom the next body goes to. */
+/* Sets the receiver of the next body. */
 void put_name(const char *name, size_t length);
-/* Whom the next body comes from; returns the name's length. */
+/* Gets the sender of the next body. Returns the name's length. */
 size_t take_name(char *name, size_t room);
-/* Who is who in a crowd: by name the number. */
+/* Table of a crowd: maps a name to its number. */
 void names_open(int crowd);
 int find_name(const unsigned char *name);
 void names_close(void);
@@ -72,7 +73,7 @@ static inline void expect_sender(const char *name, size_t length)
         fail("a message without the sender's name in front");
 }
 
-/* Memory for one body, and its end: of each, or of all. */
+/* Allocates memory for one body, and frees that of one body, or of all. */
 static inline unsigned char *open_body(unsigned char *common)
 {
     unsigned char *body = mode == OBJECTS ? malloc(size) : common;

@@ -1,11 +1,12 @@
-/* The calls of an interface that has one for each frame, with no library behind them. They are in a file of their own because
- * the compiler is to see through them no more than through a library's. */
+/* Calls of an interface with one call per frame, without a library behind them. They
+ * are in a separate file so that the compiler cannot inline them, as with a library's
+ * calls. */
 #include <sched.h>
 #include <stdatomic.h>
 #include "crowd.h"
 #include "raw.h"
 
-/* ---- frames, wherever they lie ---- */
+/* ---- frames, in any buffer ---- */
 
 void put_copy(unsigned char *at, const unsigned char *body, size_t length)
 {
@@ -71,7 +72,7 @@ static struct member {
 } *members;
 static uint64_t places;
 
-/* Multiplied, and the upper bits: as good as a table of that size needs it. */
+/* Multiplication, then the upper bits: a sufficient hash for a table of that size. */
 static uint64_t place_of(const unsigned char *name)
 {
     uint32_t number;
@@ -116,21 +117,25 @@ void names_close(void)
 
 /* ---- a ring of frames from one thread to others ---- */
 
-/* Two things that double the rate of 64 bytes. The ring is longer than what is on its way: a line is dearer to write while the receiver's cache
- * still has it from the last time round. And a receiver that found nothing lets the sender get ahead for so many nanoseconds,
- * instead of taking from it, time and again, the lines that it is about to write. */
+/* Two measures double the rate of 64 bytes. First, the ring is longer than the
+ * messages in flight, because writing a line costs more while the receiver's cache
+ * still holds it from the last cycle. Second, a receiver that finds the ring empty
+ * waits for this number of nanoseconds, so that the sender gets ahead. Otherwise, it
+ * would repeatedly take the lines that the sender is about to write. */
 #define ROUND (4u << 20)
 #define AHEAD_NS 10000
 
-/* What each writes lies on lines of its own, and each looks at the others' only when it must. The counts are of messages; those taken are
- * told when they are half of what can be on its way. All frames are as long, so the ring ends where one does. */
+/* Each thread writes to separate lines, and reads the others' lines only when it must.
+ * The counters count messages. The receiver publishes its counter when it has taken
+ * half of the messages that can be in flight. All frames have the same length, so the
+ * ring ends at the end of a frame. */
 static struct ring {
     _Alignas(128) _Atomic uint64_t given;
     uint64_t taken_then;
     unsigned char *put_at;
     _Alignas(128) unsigned char *frames, *end;
-    uint64_t ahead; /* how many messages are on their way at most */
-    int takers;     /* each takes all of them */
+    uint64_t ahead; /* limit of messages in flight */
+    int takers;     /* each receives all of them */
 } ring;
 static struct taker {
     _Alignas(128) _Atomic uint64_t told;
@@ -158,7 +163,7 @@ void ring_close(void)
     free(ring.frames);
 }
 
-/* What all have taken. */
+/* Number of messages that all receivers have taken. */
 static uint64_t taken_by_all(void)
 {
     uint64_t least = UINT64_MAX;

@@ -1,11 +1,17 @@
-/* A crowd (crowd.h) at plain sockets: what one thread can send to it, and how fast it answers.
+/* A crowd (crowd.h) over plain sockets: the rate at which one thread can send to it,
+ * and the speed of its answers.
  *
- *   publish   the same messages to each: formed once, written to one connection after the other, 64 KiB at a time
- *   in turn   one message to each connection in turn; what a connection has to get is written when 4 KiB of it lie there
- *             copied: each by two calls, one that looks the connection's name up, and one that copies the message into its frame
- *   echo      one write for each message, and one read for its echo, by epoll; the other end answers message by message, too
+ * - publish: the same messages to each: encoded once, written to one connection after
+ *   the other, 64 KiB at a time
+ * - in turn: one message to each connection in turn; a connection's output is written
+ *   when 4 KiB of it are buffered
+ * - copied: each message by two calls, one that looks up the connection's name, and
+ *   one that copies the message into its frame
+ * - echo: one write for each message, and one read for its echo, by epoll; the other
+ *   end also answers message by message
  *
- * In the first two the other end is the same process as beside a library: it takes the frames apart and checks each message. */
+ * In the first two, the other end is the same process as with a library: it parses the
+ * frames and checks each message. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -34,7 +40,7 @@ static void allow_many_files(void)
 
 /* ---- a crowd that speaks ZMTP ---- */
 
-/* Where the crowd finds us; the directory is to be removed. */
+/* Endpoint for the crowd. The directory must be removed. */
 static int listen_for_crowd(char *endpoint, char *directory)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -63,7 +69,7 @@ static int listen_for_crowd(char *endpoint, char *directory)
     return listener;
 }
 
-/* Greeting and READY both ways, and the frame that every member of a crowd begins with. */
+/* Exchanges greeting and READY, and reads the first frame of every member of a crowd. */
 static void greet(int descriptor, const char *type)
 {
     unsigned char text[320] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1, 'N', 'U', 'L', 'L'};
@@ -178,7 +184,7 @@ static uint64_t in_turn(const int *ends, uint64_t end)
     return sent;
 }
 
-/* Sends for `millis`, and says how many messages a second came. */
+/* Sends for `millis`. Returns the number of received messages per second. */
 static double flood(enum crowd_kind kind, uint64_t *messages, double *seconds, double *cpu)
 {
     struct config config = {.size = size, .connections = connections};
@@ -225,7 +231,7 @@ static int watch(const int *ends)
     return set;
 }
 
-/* Takes a body from each end that has one; how many there were. */
+/* Reads a body from each end that has one. Returns their number. */
 static int take_ready(int set, unsigned char *body, int send_back, uint64_t expected)
 {
     struct epoll_event events[256];
@@ -252,7 +258,7 @@ static double echoes(void)
         fail("calloc");
     for (int i = 0; i < connections; i++) {
         connect_ends();
-        /* All that was sent has been read in the end, and no TIME-WAIT is to be left behind. */
+        /* Read all sent data before the close, so that no TIME-WAIT remains. */
         setsockopt(near_end, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
         setsockopt(far_end, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
         here[i] = near_end;

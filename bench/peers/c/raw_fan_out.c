@@ -1,7 +1,9 @@
 /* fan_out: the same bodies to each of `--subscribers` threads.
  *
- *   stream   formed once, written to one connection after the other, 64 KiB at a time; tcp and ipc
- *   copied   inproc: copied once into a ring in memory, by one call for each, and out of it by each receiver, by one call for each */
+ * - stream: encoded once, written to one connection after the other, 64 KiB at a time;
+ *   tcp and ipc
+ * - copied: inproc: copied once into a ring in memory, by one call for each body, and
+ *   out of it by each receiver, by one call for each body */
 #include <stdio.h>
 #include <unistd.h>
 #include "raw.h"

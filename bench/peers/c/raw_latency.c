@@ -1,6 +1,7 @@
-/* latency as in latency.c, with nothing between: all that is due is written at once, which is one message or burst for as long as the sender
- * keeps up, and all that came is read at once, by a receiver that spins (then each end needs a core of its own) or sleeps in read. What
- * remains is the kernel's and the scheduler's. */
+/* latency as in latency.c, without a library. All due messages are written at once:
+ * one message or burst, as long as the sender keeps up. All received data is read at
+ * once, by a receiver that spins (then each end needs a core) or sleeps in read. The
+ * rest is the latency of the kernel and the scheduler. */
 #include <stdio.h>
 #include <sys/prctl.h>
 #include "raw.h"
@@ -48,7 +49,7 @@ void latency(void)
     unsigned char *buffer = malloc(room);
     if (samples_ns == NULL || buffer == NULL)
         fail("malloc");
-    /* So that none of its pages is new while the clock runs. */
+    /* Touch all pages now, so that there are no page faults while the clock runs. */
     memset(samples_ns, 1, count * sizeof *samples_ns);
     connect_ends();
     double cpu = cpu_seconds();

@@ -1,13 +1,14 @@
-/* push_pull and router_router that stay in memory: copies of each body, or its pointer from one thread to another. */
+/* push_pull and router_router within memory: copies of each body, or its pointer from
+   one thread to another. */
 #include <sched.h>
 #include <stdatomic.h>
 #include "raw.h"
 
 #define RING (2u << 20)
-/* libzmq's two high-water marks, of which a connection over inproc has the sum. */
+/* Sum of libzmq's two high-water marks, the limit of a connection over inproc. */
 #define BOTH_MARKS 2000
 
-/* Into one place after the other, so that it does not all happen in the nearest cache. */
+/* Use one place after the other, so that not all copies hit the nearest cache. */
 double copy(void)
 {
     unsigned char *ring = calloc(1, RING + size), *body = calloc(1, size), *out = calloc(1, size);
@@ -31,14 +32,15 @@ double copy(void)
     return seconds;
 }
 
-/* How many messages are on their way at most: as with a blocking sender over inproc, but enough for both to have work. */
+/* Limit of messages in flight: as with a blocking sender over inproc, but enough to
+   keep both threads busy. */
 static uint64_t under_way(size_t each, uint64_t most)
 {
     uint64_t fit = RING / each;
     return fit > most ? most : fit > 32 ? fit : 32;
 }
 
-/* The same, of frames in a ring. */
+/* The same, for frames in a ring. */
 uint64_t ring_bodies(void)
 {
     return under_way(head_of(size) + size, BOTH_MARKS);
@@ -91,7 +93,8 @@ double copy_across(void)
     return seconds;
 }
 
-/* Pointers from one thread to another. What the two write lies on lines of their own, and each looks at the other's only when it must. */
+/* Pointers from one thread to another. The two threads write to separate lines, and
+   read the other's lines only when they must. */
 #define PLACES 1024
 static struct way {
     _Alignas(128) _Atomic uint64_t given;

@@ -1,4 +1,5 @@
-/* oversubscribed: pairs of processes with their ends asleep in read, beside processes that only use a core. */
+/* oversubscribed: pairs of processes with their ends asleep in read, beside processes
+   that only use a core. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>

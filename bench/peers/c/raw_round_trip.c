@@ -1,4 +1,4 @@
-/* req_rep: one message there and back at a time, both ends spinning or asleep. */
+/* req_rep: one round trip at a time, both ends spinning or asleep. */
 #include <stdio.h>
 #include "raw.h"
 

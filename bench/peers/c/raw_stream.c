@@ -1,5 +1,6 @@
-/* push_pull and router_router as bytes in a stream: bodies one after the other, or each copied into a frame and out of it. A ROUTER's
- * names do not go on the wire, so its stream is the same, with one call more at either end. */
+/* push_pull and router_router as bytes in a stream: bodies one after the other, or
+ * each copied into a frame and out of it. A ROUTER's names are not sent on the wire,
+ * so its stream is the same, with one more call at either end. */
 #include "raw.h"
 
 static void *stream_away(void *unused)

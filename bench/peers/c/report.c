@@ -1,4 +1,4 @@
-/* The one line of JSON that a run ends with. */
+/* Result line of a run, in JSON. */
 #define _GNU_SOURCE
 #include "bench.h"
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* Path of the library that zmq_version() comes from: proof of which one this run measured. */
+/* Path of the library that defines zmq_version(): proof of the measured library. */
 static const char *library_path(void)
 {
     static char path[PATH_MAX];

@@ -1,4 +1,5 @@
-/* REQ to REP and back, one at a time. Every round trip is a sample in nanoseconds; both ends check each message. */
+/* REQ to REP and back, one at a time. Every round trip is a sample in nanoseconds;
+   both ends check each message. */
 #include "bench.h"
 #include <errno.h>
 
@@ -66,7 +67,7 @@ void round_trip_request(struct end *end)
     socket_connect(end, socket);
     round_trip(end, socket, body, HELLO);
     control_await(end->control[0], 'r');
-    /* A tenth more, unmeasured, so that both ends are in their stride. */
+    /* A tenth more, unmeasured, as a warm-up of both ends. */
     for (uint64_t i = 0; i < config->count / 10; i++)
         round_trip(end, socket, body, i);
 

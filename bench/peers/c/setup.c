@@ -1,4 +1,5 @@
-/* Opening contexts and sockets, their mechanism, passing the endpoint to the other end, and the control descriptor between the ends. */
+/* Opens contexts and sockets, sets their mechanism, passes the endpoint to the other
+   end, and creates the control descriptor between the ends. */
 #include "bench.h"
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ void option_int(void *socket, int name, int value, const char *what)
     option(socket, name, &value, sizeof value, what);
 }
 
-/* Listens to one socket's events until it is closed. */
+/* Reads one socket's events until it is closed. */
 static void *listen_to_events(void *pair)
 {
     zmq_msg_t part;
@@ -59,7 +60,7 @@ static void monitor(void *context, void *socket)
 
 static char server_public[41], server_secret[41], client_public[41], client_secret[41];
 
-/* Before anything is forked: both processes must have the same keys. */
+/* Do this before the fork: both processes must have the same keys. */
 void security_prepare(const struct config *config)
 {
     if (config->curve
@@ -67,7 +68,7 @@ void security_prepare(const struct config *config)
         fail("zmq_curve_keypair");
 }
 
-/* Lets in everybody who has a password: PLAIN is nothing without a handler (RFC 27). */
+/* Admits every client that has a password: PLAIN needs a handler (RFC 27). */
 static void *let_in(void *handler)
 {
     const char *reply[] = {"1.0", "", "200", "", "", ""};
@@ -84,7 +85,7 @@ static void *let_in(void *handler)
             if (count++ == 1)
                 id = (size_t) size < sizeof frames[1] ? (size_t) size : sizeof frames[1];
         }
-        /* A send fails when the context ends, and the next receive as well. */
+        /* When the context ends, a send fails, and so does the next receive. */
         for (int i = 0; i < 6; i++)
             zmq_send(handler, i == 1 ? frames[1] : reply[i], i == 1 ? id : strlen(reply[i]), i < 5 ? ZMQ_SNDMORE : 0);
     }
@@ -102,11 +103,12 @@ void security_serve(const struct config *config, void *context)
     pthread_detach(thread);
 }
 
-/* The draft options of certificates, which the headers of old releases have not. */
+/* Draft options of certificates, which the headers of old releases lack. */
 enum { WSS_KEY_PEM = 103, WSS_CERT_PEM, WSS_TRUST_PEM };
 
-/* A certificate of example.org, signed by itself, good until 2126, and its key, which protects
- * nothing. Who trusts it itself asks for no name. */
+/* A self-signed certificate of example.org, valid until 2126, and its key, which
+ * protects nothing. A client that trusts this certificate itself does not check the
+ * name. */
 static const char certificate[] =
     "-----BEGIN CERTIFICATE-----\n"
     "MIIBizCCATCgAwIBAgIUbI02T2J6Xd8n1cIut4OlozLqgj4wCgYIKoZIzj0EAwIw\n"
@@ -172,7 +174,7 @@ void *socket_open(struct end *end, int type)
     return open_in(end->config, end->context, type);
 }
 
-/* Binds to the `number`-th endpoint of this run; where that is goes into `endpoint`. */
+/* Binds to the `number`-th endpoint of this run, and writes it to `endpoint`. */
 static void bind_as(const struct config *config, void *socket, int number, char *endpoint)
 {
     size_t length = ENDPOINT_SIZE;
@@ -247,7 +249,7 @@ void endpoint_learn(int control, char *endpoint)
     }
 }
 
-/* Binds, then tells each of the `peers` other ends where. */
+/* Binds, then reports the endpoint to each of the `peers` other ends. */
 void socket_bind(struct end *end, void *socket, int peers)
 {
     char endpoint[ENDPOINT_SIZE] = {0};

@@ -1,5 +1,5 @@
-/* Where the two ends of a run are: both here, on the loopback interface, or the far one in a network namespace of its own.
- * Whoever binds takes an address of its own side. */
+/* Location of the two ends of a run: both here, on the loopback interface, or the far
+ * one in a network namespace of its own. Each end binds to an address of its own side. */
 #define _GNU_SOURCE
 #include "bench.h"
 #include <errno.h>
@@ -17,7 +17,8 @@ const char *side_address(const struct config *config)
     return is_far ? config->far_address : config->near_address;
 }
 
-/* From here on, this process is at the far end. Before it has threads or sockets: those that exist stay where they are. */
+/* Moves this process to the far end. Call it before threads or sockets exist, because
+   existing ones stay where they are. */
 static void move_far(const struct config *config)
 {
     char path[128];
@@ -42,7 +43,7 @@ pid_t side_fork(const struct config *config)
     watchdog_start(config); /* an alarm does not survive the fork */
     if (child > 0)
         return child;
-    /* Nothing of a run is left behind when the harness kills it. */
+    /* Remove everything of a run if the harness kills it. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(2);
     move_far(config);

@@ -1,5 +1,6 @@
-/* Several PUSH at once, each in a thread of its own and each sending its part of `--count`: `--senders` of them into one
- * PULL (fan_in), or `--pairs` with a PULL each in a thread of its own (scaling). Every stream is checked on its own. */
+/* Several PUSH at once, each in a thread of its own, and each sending its part of
+ * `--count`: `--senders` of them into one PULL (fan_in), or `--pairs` with a PULL each
+ * in a thread of its own (scaling). Every stream is checked separately. */
 #include "bench.h"
 #include <errno.h>
 
@@ -15,7 +16,7 @@ static pthread_barrier_t together;
 static struct receiver {
     void *socket;
     char endpoint[ENDPOINT_SIZE];
-    int first, count; /* the streams it gets */
+    int first, count; /* streams that it receives */
     struct tally tally;
     pthread_t thread;
 } receivers[MAX_SUBSCRIBERS];

@@ -1,4 +1,4 @@
-/* Failing: a run that goes wrong or hangs ends with one JSON line that says so, never silently. */
+/* Errors: a run that fails or hangs always ends with one JSON line that reports it. */
 #include "bench.h"
 #include <errno.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ static void put(const char *text)
     }
 }
 
-/* Removes what the ipc endpoints needed. Also called from the signal handler: unlink(2) and rmdir(2) may be. */
+/* Removes the files of the ipc endpoints. Also called from the signal handler, where
+   unlink(2) and rmdir(2) are allowed. */
 void remove_directory(void)
 {
     char path[sizeof running->directory + 4];

@@ -1,9 +1,11 @@
-/* wire: passes packets between the TUN devices of two network namespaces, each after a time: a cable where the kernel has no netem.
+/* wire: passes packets between the TUN devices of two network namespaces, each after a
+ * delay: a cable for kernels without netem.
  *
- *   wire DEVICE NETNS-A NETNS-B MICROSECONDS
+ * wire DEVICE NETNS-A NETNS-B MICROSECONDS
  *
- * The devices exist already. Prints `ready` when packets pass, and runs until it is killed or its parent ends. A thread for each
- * direction; it takes processor time, which netem does not. */
+ * The devices exist already. Prints `ready` when packets pass, and runs until it is
+ * killed or its parent ends. It has a thread for each direction. It takes processor
+ * time, which netem does not. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Packets under way in one direction. When they are that many, more wait in the device's own queue. */
+/* Limit of packets in transit in one direction. At the limit, further packets wait in
+   the device's own queue. */
 #define UNDER_WAY 16384
 #define LARGEST 1500
 
@@ -51,7 +54,7 @@ static uint64_t now_ns(void)
     return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* The device of that name in the namespace, where this process then is. */
+/* Opens the device of that name in the namespace. The process stays in that namespace. */
 static int open_device(const char *namespace, const char *device)
 {
     char path[256];
@@ -72,7 +75,7 @@ static int open_device(const char *namespace, const char *device)
     return descriptor;
 }
 
-/* Reads what is there, as far as there is room. */
+/* Reads the available packets, as far as there is room. */
 static void take(struct direction *d)
 {
     while (d->next - d->first < UNDER_WAY) {
@@ -98,7 +101,7 @@ static void *pass_on(void *argument)
         struct timespec left = {0}, *wait = NULL;
         uint64_t now = now_ns();
 
-        /* A device that is down takes no packet: that one is lost, as on a cable. */
+        /* A device that is down takes no packet, so the packet is lost, as on a cable. */
         for (; d->first < d->next && d->ring[d->first % UNDER_WAY].due <= now; d->first++) {
             struct packet *packet = &d->ring[d->first % UNDER_WAY];
             if (write(d->to, packet->bytes, packet->length) < 0 && errno != EIO && errno != EAGAIN && errno != EINVAL)

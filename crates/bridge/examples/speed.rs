@@ -1,10 +1,11 @@
-//! Each route of `taut bridge` beside NATS alone, which does the same with its own client: how many
-//! messages a second, and how long one takes on its way.
+//! Compares each route of `taut bridge` with NATS alone, which does the same with its own client: messages
+//! per second, and latency of a message.
 //!
 //! `tests/tools/bridge/run.sh --speed` builds all of it and calls `speed NATS-SERVER TAUT FOLDER [ROUNDS]`.
-//! A pair is NATS alone and then the route, at once; what counts is the ratio of each pair. NATS
-//! alone publishes and receives in this process. The route has a process of its own between. What
-//! the processes cost is their processor time, which says the same on a machine with other work.
+//! A pair is a measurement of NATS alone, directly followed by one of the route; the ratio within each pair
+//! is the result. NATS alone publishes and receives in this process. The route adds a process in
+//! between. The cost of the processes is their processor time, which does not depend on other work of the
+//! machine.
 
 use std::error::Error;
 use std::fs;
@@ -24,14 +25,14 @@ use tautline::{Context, Multipart, Pull, Push, aio};
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const SIZES: [usize; 2] = [64, 1024];
-/// Messages on their way at once: the window of routes.
+/// Messages in flight: the window of routes.
 const WINDOW: usize = 256;
-/// Of those that nobody acknowledges.
+/// Messages in flight without acknowledgements.
 const AHEAD: u64 = 4096;
 const WORKERS: usize = 64;
-/// Microseconds of a tick of the system.
+/// Microseconds in a tick of the system.
 const TICK_US: f64 = 10_000.0;
-/// One-by-one messages for a latency.
+/// Number of messages sent one by one for a latency.
 const TRIPS: usize = 500;
 
 const PUSH_IN: &str = "ipc://@speed-push-in";
@@ -63,7 +64,7 @@ fn routes(port: u16) -> String {
     .concat()
 }
 
-/// Ended with the measurement.
+/// Processes that end with the measurement.
 struct Process(Child);
 
 impl Drop for Process {
@@ -73,20 +74,20 @@ impl Drop for Process {
     }
 }
 
-/// The beginning of a measurement: when, and what the processes had spent.
+/// Start of a measurement: the time, and the processor time used before.
 struct Start {
     at: Instant,
     spent: f64,
 }
 
-/// Messages a second, and processor time in microseconds each.
+/// Messages per second, and processor time per message in microseconds.
 struct Taken {
     rate: f64,
     cost: f64,
 }
 
 struct Bench {
-    /// The processes of NATS alone: the server and this one; and that of the bridge.
+    /// Processes of NATS alone (the server and this process), and the process of the bridge.
     nats: [u32; 2],
     bridge: [u32; 1],
     client: Client,
@@ -216,7 +217,7 @@ impl Bench {
         Ok(Taken { rate: number / took.as_secs_f64(), cost })
     }
 
-    /// The processor time so far, in ticks: fields 14 and 15 of `stat`.
+    /// Returns the processor time so far, in ticks: fields 14 and 15 of `stat`.
     fn spent(&self, way: Way) -> Outcome<f64> {
         let processes = if way == Way::Alone { &self.nats[..] } else { &self.bridge };
         let mut sum = 0;
@@ -303,14 +304,14 @@ impl Bench {
         Ok(taken)
     }
 
-    /// Connected: what is given to the route before is dropped, or goes to another one.
+    /// Waits for the connection. Messages that reach the route earlier are dropped, or go to another route.
     fn receiver(&self) -> Outcome<aio::Pull> {
         let mut receiver = Pull::builder(&self.context).connect(PULL_OUT)?;
         receiver.wait_for_peers(1, None)?;
         Ok(receiver.into_async())
     }
 
-    /// Stores so many, with a window of acknowledgements.
+    /// Stores `number` messages, with a window of acknowledgements.
     async fn fill(&self, subject: &'static str, number: u64, size: usize) -> Outcome<()> {
         let body = Bytes::from(vec![b'x'; size]);
         let mut flights = futures_util::stream::iter(0..number)
@@ -428,7 +429,7 @@ impl Bench {
         self.taken(way, number, &start)
     }
 
-    /// The median time of messages that are sent one after another, in microseconds.
+    /// Returns the median latency of messages sent one after another, in microseconds.
     async fn time(&self, name: &str, way: Way, size: usize) -> Outcome<Option<f64>> {
         let body = Bytes::from(vec![b'x'; size]);
         let mut times = Vec::new();
@@ -477,12 +478,12 @@ impl Bench {
             }
             _ => return Ok(None),
         }
-        // The first ones open what is needed.
+        // The first messages open connections and streams.
         Ok(median(&mut times.split_off(TRIPS / 10)))
     }
 }
 
-/// Waits while as many are on their way as may be.
+/// Waits while the number of messages in flight is at its limit.
 async fn ahead(sent: u64, received: &AtomicU64) {
     while sent >= received.load(Ordering::SeqCst) + AHEAD {
         tokio::task::yield_now().await;
@@ -519,7 +520,7 @@ fn micros(start: Instant) -> f64 {
     start.elapsed().as_nanos() as f64 / 1000.0
 }
 
-/// Sorts them.
+/// Sorts the values and returns their median.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -1,4 +1,4 @@
-//! The file of a bridge: where NATS is, and the routes.
+//! Configuration file of a bridge: the NATS servers and the routes.
 //! `docs/reference/bridge-file.md` describes it.
 
 mod file;
@@ -14,7 +14,7 @@ pub use route::{Job, Link, Route, SocketType, Start};
 use crate::fault::Fault;
 use tautline_names::file::read_text;
 
-/// What a file says, checked.
+/// A checked configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub(crate) nats: Nats,
@@ -22,24 +22,24 @@ pub struct Config {
     pub(crate) routes: Vec<Route>,
 }
 
-/// A stream that is made if it is not there.
+/// A stream that the bridge creates if it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// Where it stands in the file.
+    /// Line in the file.
     pub line: usize,
-    /// Its name.
+    /// Name of the stream.
     pub name: String,
-    /// What it stores.
+    /// Subjects that the stream stores.
     pub subjects: Vec<String>,
-    /// On how many servers.
+    /// Number of servers that store the stream.
     pub replicas: usize,
-    /// The oldest message it keeps; zero: any.
+    /// Age limit of its messages. Zero: no limit.
     pub max_age: std::time::Duration,
-    /// How many bytes it keeps; 0: any number.
+    /// Size limit in bytes. 0: no limit.
     pub max_bytes: u64,
-    /// How long it knows the ids of what it has stored.
+    /// Time for which the stream remembers the ids of stored messages.
     pub duplicates: std::time::Duration,
-    /// Messages are removed when they are worked off.
+    /// True if the stream removes acknowledged messages.
     pub work_queue: bool,
 }
 
@@ -47,20 +47,20 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// The line and the reason.
+    /// Returns the line and the reason.
     pub fn load(path: &Path) -> Result<Config, Fault> {
         let text = read_text(path).map_err(|error| Fault::new(0, error.to_string()))?;
         Config::parse(&text)
     }
 
-    /// The same from a text.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// The line and the reason.
+    /// Returns the line and the reason.
     pub fn parse(text: &str) -> Result<Config, Fault> {
         let lines = Lines(text);
         let file: file::File = toml::from_str(text).map_err(|error| {
-            // The text of the line is not shown: it may hold what should not be there.
+            // Do not show the text of the line: it may hold a secret.
             Fault::new(lines.of(error.span()), error.message().replace('\n', " "))
         })?;
         let nats = nats::check(file.nats.into_inner(), lines)?;
@@ -69,7 +69,7 @@ impl Config {
         for stream in file.streams {
             let stream = stream_of(stream.into_inner(), lines)?;
             if !names.insert(stream.name.clone()) {
-                return Err(Fault::new(stream.line, format!("there is a stream {} already", stream.name)));
+                return Err(Fault::new(stream.line, format!("the stream {} exists already", stream.name)));
             }
             streams.push(stream);
         }
@@ -78,7 +78,7 @@ impl Config {
         for route in file.routes {
             let route = route::check(route, lines)?;
             if !names.insert(route.name.clone()) {
-                return Err(Fault::new(route.line, format!("there is a route {} already", route.name)));
+                return Err(Fault::new(route.line, format!("the route {} exists already", route.name)));
             }
             routes.push(route);
         }
@@ -88,13 +88,13 @@ impl Config {
         Ok(Config { nats, streams, routes })
     }
 
-    /// How many routes it has.
+    /// Returns the number of routes.
     pub fn routes(&self) -> usize {
         self.routes.len()
     }
 }
 
-/// The text of the file, for the lines of its values.
+/// Text of the file, used to find the lines of its values.
 #[derive(Clone, Copy)]
 struct Lines<'a>(&'a str);
 
@@ -104,13 +104,14 @@ impl Lines<'_> {
         self.0.get(..start).unwrap_or(self.0).matches('\n').count() + 1
     }
 
-    /// Where a value stands, and the value.
+    /// Returns the line of a value, and the value.
     fn take<T>(self, value: toml::Spanned<T>) -> (usize, T) {
         (self.of(Some(value.span())), value.into_inner())
     }
 }
 
-/// A name of a stream, a consumer or a route: what NATS takes, and files and metrics as well.
+/// Checks the name of a stream, a consumer or a route. NATS, file names and metrics accept
+/// these characters.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 64
@@ -120,7 +121,7 @@ fn is_name(name: &str) -> bool {
 fn name(value: toml::Spanned<String>, lines: Lines<'_>) -> Result<(usize, String), Fault> {
     let (line, name) = lines.take(value);
     if !is_name(&name) {
-        return Err(Fault::new(line, format!("{name:?} is no name: letters, digits, - and _, at most 64")));
+        return Err(Fault::new(line, format!("{name:?} is not a name: letters, digits, -, _, at most 64")));
     }
     Ok((line, name))
 }
@@ -133,7 +134,7 @@ fn duration(
     let (line, text) = lines.take(value);
     humantime::parse_duration(&text)
         .map(Some)
-        .map_err(|_| Fault::new(line, format!("{text:?} is no time: \"2m\", \"30s\", \"250ms\"")))
+        .map_err(|_| Fault::new(line, format!("{text:?} is not a duration: \"2m\", \"30s\", \"250ms\"")))
 }
 
 fn stream_of(stream: file::Stream, lines: Lines<'_>) -> Result<Stream, Fault> {

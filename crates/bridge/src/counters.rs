@@ -1,4 +1,4 @@
-//! What a route has done, as `--stats` shows it, and the tools that look at observed processes.
+//! Counters of a route, for `--stats` and for the tools that read observed processes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use tautline::monitor::RouteReport;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The numbers of one route. They only grow, but for `waiting`.
+        /// Counters of one route. Only `waiting` can decrease.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($(#[$doc])* pub $name: Count,)*
         }
 
         impl Counters {
-            /// All of them by name.
+            /// Returns all counters by name.
             pub fn object(&self, route: &str) -> Value {
                 let mut object = Map::new();
                 object.insert("route".to_owned(), json!(route));
@@ -22,7 +22,7 @@ macro_rules! counters {
                 Value::Object(object)
             }
 
-            /// The same for the file of counters.
+            /// Returns the counters for the counter file of an observed process.
             pub fn report(&self, route: &str, promise: &str) -> RouteReport {
                 let mut report = RouteReport::default();
                 (report.name, report.promise) = (route.to_owned(), promise.to_owned());
@@ -34,41 +34,41 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Messages that have come, from the side where the route begins.
+    /// Messages received from the side where the route begins.
     received,
-    /// Messages that are done: handed over, stored or worked off, as the route promises.
+    /// Finished messages: delivered, stored or worked off, as the route promises.
     done,
-    /// Messages that the route lets go of where it promises nothing: no connection, or no room.
+    /// Messages dropped by a route that may drop them: no connection, or no room.
     dropped,
-    /// Messages that cannot go this way at all: without a subject, too large, malformed.
+    /// Messages that the route can never forward: no subject, too large, or malformed.
     refused,
-    /// Messages that have come from NATS, and no subscriber wanted them.
+    /// Messages from NATS that no subscriber wanted.
     unwanted,
     /// Attempts after the first: published again, or given to another worker.
     again,
-    /// Messages that the stream had already, and did not store a second time.
+    /// Duplicates: messages that the stream already had and did not store again.
     known,
-    /// Messages in the hands of the bridge: not acknowledged, or with a worker.
+    /// Messages that are not acknowledged yet, or that a worker is processing.
     waiting,
 }
 
-/// One number.
+/// One counter.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
-// Relaxed: the numbers say nothing about each other.
+// Relaxed: no counter orders another one.
 impl Count {
-    /// One more.
+    /// Adds one.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// As many as that, for `waiting`.
+    /// Sets the value, for `waiting`.
     pub fn set(&self, value: usize) {
         self.0.store(value as u64, Ordering::Relaxed);
     }
 
-    /// How many.
+    /// Returns the value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,23 +1,24 @@
-//! The parts of a message as the payload of NATS's, and back.
+//! Converts the parts of a message to the payload of a NATS message, and back.
 //!
-//! One part is the payload as it is. Of several the payload is all of them one after another, and
-//! the header [`PARTS`] has their lengths: `12,7`, or `none` where there is no part.
+//! A single part becomes the payload unchanged. Several parts are concatenated, and the header
+//! [`PARTS`] holds their lengths: `12,7`. It is `none` if there are no parts.
 
 use bytes::{Bytes, BytesMut};
 use tautline::Message;
 
-/// The header with the lengths.
+/// Header with the lengths.
 pub const PARTS: &str = "Zmq-Parts";
-/// The header with the User-Id that the sender has shown to ZeroMQ's security.
+/// Header with the User-Id that ZeroMQ's security mechanism established for the sender.
 pub const USER_ID: &str = "Zmq-User-Id";
-/// The header with the sender's address.
+/// Header with the sender's address.
 pub const PEER: &str = "Zmq-Peer";
 
-/// The most parts of a message, in both directions. Their lengths fit in the headers that JetStream
-/// takes, 64 KiB.
+/// Limit of parts in a message, in both directions. The lengths of that many parts fit in the 64
+/// KiB of headers that JetStream accepts.
 pub const PARTS_MAX: usize = 4096;
 
-/// The payload, and the value of [`PARTS`] if it is needed. `None` if there are too many parts.
+/// Returns the payload, and the value of [`PARTS`] if the message needs it. Returns `None` if there
+/// are too many parts.
 pub fn pack(mut parts: Vec<Message>) -> Option<(Bytes, Option<String>)> {
     if parts.len() > PARTS_MAX {
         return None;
@@ -32,7 +33,7 @@ pub fn pack(mut parts: Vec<Message>) -> Option<(Bytes, Option<String>)> {
     Some((payload.freeze(), Some(lengths)))
 }
 
-/// The parts; `None` if the header does not go with the payload.
+/// Returns the parts, or `None` if the header does not match the payload.
 pub fn unpack(mut payload: Bytes, lengths: Option<&str>) -> Option<Vec<Bytes>> {
     let Some(lengths) = lengths else { return Some(vec![payload]) };
     if lengths == "none" {

@@ -1,18 +1,18 @@
-//! Why a bridge cannot do what its file says.
+//! Reasons why a bridge cannot do as its file says.
 
 use std::fmt;
 
-/// Something wrong, with the line of the file that asked for it.
+/// A fault, with the line of the file that caused it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The line, from 1; 0 if it is in none.
+    /// Line, counted from 1. 0 if no line caused the fault.
     pub line: usize,
-    /// What is wrong, in words.
+    /// Description of the fault.
     pub what: String,
 }
 
 impl Fault {
-    /// In a line.
+    /// Creates a fault in a line.
     pub fn new(line: usize, what: impl Into<String>) -> Self {
         Fault { line, what: what.into() }
     }

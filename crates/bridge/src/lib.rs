@@ -12,14 +12,14 @@
 //!              └─ topic (topic ↔ subject), envelope (parts ↔ payload)
 //! ```
 //!
-//! Each route is one task, which owns its ZeroMQ socket. A route that ends gives its socket back,
-//! so that a changed route can go on with it: what senders have sent lies in that socket.
+//! Each route is one task, which owns its ZeroMQ socket. When a route ends, it returns its socket,
+//! which may still hold messages from senders. A changed route continues with that socket.
 //!
-//! What each route promises is in `docs/use/jetstream.md`.
+//! `docs/use/jetstream.md` describes the promise of each route.
 
 #![forbid(unsafe_code)]
 
-/// A line on standard error. A terminal that is gone is told nothing.
+/// Writes a line to standard error. Errors are ignored, because the terminal may be closed.
 macro_rules! notice {
     ($($text:tt)*) => {{
         let line = format!("taut: bridge: {}\n", format_args!($($text)*));

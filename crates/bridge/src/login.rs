@@ -1,5 +1,5 @@
-//! What the bridge shows NATS when it logs in: read from its file at each connection, so that a
-//! rotated password, token or key counts from the next connection on.
+//! Credentials that the bridge presents to NATS. The bridge reads them from their file at each
+//! connection, so that a rotated password, token or key takes effect at the next connection.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use tautline_names::file::read_text;
 use crate::config::Login;
 
 impl Login {
-    /// What to show a server that has sent this nonce.
+    /// Returns the credentials for a server that has sent this nonce.
     ///
     /// # Errors
-    /// The file, and what is wrong with it. Nothing secret is in it.
+    /// Returns the file and the fault, without any secret.
     pub fn auth(&self, nonce: &[u8]) -> Result<Auth, AuthError> {
         let mut auth = Auth::new();
         match self {
@@ -22,7 +22,7 @@ impl Login {
                 let text = read(path)?;
                 let mut blocks = text.split("-----BEGIN ").skip(1).filter_map(|block| block.lines().nth(1));
                 let (Some(jwt), Some(seed)) = (blocks.next(), blocks.next()) else {
-                    return Err(fault(path, "there is no JWT with its key in it"));
+                    return Err(fault(path, "the file has no JWT with its key"));
                 };
                 auth.signature = Some(sign(path, seed.trim(), nonce)?.1);
                 auth.jwt = Some(jwt.trim().to_owned());
@@ -40,7 +40,7 @@ impl Login {
     }
 }
 
-/// The public key of a seed, and what it signs.
+/// Returns the public key of a seed, and its signature of the nonce.
 fn sign(path: &Path, seed: &str, nonce: &[u8]) -> Result<(String, Vec<u8>), AuthError> {
     let pair = KeyPair::from_seed(seed).map_err(|error| fault(path, error))?;
     let signature = pair.sign(nonce).map_err(|error| fault(path, error))?;

@@ -1,14 +1,14 @@
-//! `taut names --serve`: tells other hosts what the programs of this one have bound by name, and
-//! keeps what they have bound in the folder of this one. The library looks into the folder and
-//! knows no NATS.
+//! `taut names --serve`: publishes the names that programs of this host have bound, and copies the
+//! names of other hosts into the folder of this host. The library reads only the folder and does
+//! not know NATS.
 //!
 //! ```text
 //!  FOLDER/NAME/ID      ── put, renewed each third of a lease ──▶  bucket: HOST.ID.NAME
 //!  FOLDER/NAME/ID@HOST ◀── as long as it is renewed ───────────   of other hosts
 //! ```
 //!
-//! While NATS is away nothing is taken away: what is known stays, and has a whole lease to be
-//! renewed once NATS is back.
+//! While NATS is disconnected, no entry is removed. After a reconnect, each known entry has a
+//! whole lease for its renewal.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -24,25 +24,25 @@ use crate::nats::Nats;
 use crate::stop::{self, Stop};
 use crate::supervise::Signals;
 
-/// How often the folder is looked at.
+/// Period of the scans of the folder.
 const LOOK: Duration = Duration::from_millis(250);
-/// Between two attempts to use a bucket.
+/// Delay between two attempts to use a bucket.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How often an entry is renewed in a lease.
+/// Number of renewals of an entry in one lease.
 const RENEWALS: u32 = 3;
-/// Most entries of other hosts that are kept in the folder.
+/// Limit of entries of other hosts in the folder.
 const MOST_REMOTE: usize = 10_000;
-/// Most hosts whose entries are told to be of no use.
+/// Limit of hosts whose unusable entries are reported.
 const MOST_TOLD: usize = 100;
 
-/// Runs until SIGINT or SIGTERM. What was told stays told until its lease ends, so that another one
-/// may take over.
+/// Runs until SIGINT or SIGTERM. Published entries stay until their lease ends, so that another
+/// agent can take over.
 ///
 /// # Errors
-/// A folder that cannot be used; NATS does not let it in.
+/// The folder cannot be used, or NATS rejects the login.
 pub fn serve(names: &Names) -> Result<(), Fault> {
     let (Some(folder), Some(bucket)) = (names.folder.clone(), names.nats.clone()) else {
-        return Err(Fault::new(0, "it has no table `nats`: there is nobody to tell"));
+        return Err(Fault::new(0, "the file has no table `nats` to publish to"));
     };
     let unusable = |error: io::Error| Fault::new(0, format!("{}: {error}", folder.path.display()));
     let host = host(&folder, || nuid::next().to_string()).map_err(unusable)?;
@@ -68,13 +68,13 @@ pub fn serve(names: &Names) -> Result<(), Fault> {
 struct Agent {
     folder: Folder,
     bucket: Bucket,
-    /// What tells this host from others.
+    /// Id of this host.
     host: String,
-    /// What stands in the bucket of this host, and when it was put last.
+    /// Entries of this host in the bucket, and the time of their last renewal.
     told: HashMap<LocalEntry, Instant>,
-    /// What stands in the folder of other hosts, by its key.
+    /// Entries of other hosts in the folder, by their key in the bucket.
     remote: HashMap<String, Remote>,
-    /// The hosts that were told to have an entry that is of no use.
+    /// Hosts whose unusable entries have been reported.
     faulty: HashSet<String>,
 }
 
@@ -82,19 +82,20 @@ struct Agent {
 struct Remote {
     host: String,
     entry: LocalEntry,
-    /// The number of its last renewal in the bucket; 0: it was not heard of yet.
+    /// Revision of its last renewal in the bucket. 0 if the agent has not received it from the
+    /// bucket yet.
     revision: u64,
     renewed: Instant,
 }
 
 impl Agent {
-    /// One connection after the other.
+    /// Runs a session for each connection.
     async fn attend(&mut self, nats: &Nats, mut stop: Stop) {
         loop {
             let mut connection = nats.connection();
             let why = tokio::select! {
                 () = stop.asked() => return,
-                // What was said in between was not heard.
+                // Changes between two connections were missed.
                 () = connection.renewed() => continue,
                 Err(why) = self.session(nats) => why,
             };
@@ -108,12 +109,13 @@ impl Agent {
         }
     }
 
-    /// Goes on until something fails.
+    /// Runs until an operation fails.
     async fn session(&mut self, nats: &Nats) -> Result<std::convert::Infallible, String> {
         let store = self.open(nats).await.map_err(|error| format!("the bucket: {error}"))?;
         let watched = store.watch_with_history(">").await;
         let mut watched = watched.map_err(|error| format!("the bucket cannot be watched: {error}"))?;
-        // What is there is told anew, and all have a lease to be heard of.
+        // Publish all local entries again, and give all remote entries a full lease for their
+        // renewal.
         self.told.clear();
         let now = Instant::now();
         self.remote.values_mut().for_each(|remote| remote.renewed = now);
@@ -122,12 +124,12 @@ impl Agent {
         loop {
             tokio::select! {
                 entry = watched.next() => {
-                    let entry = entry.ok_or("the bucket is watched no more")?;
+                    let entry = entry.ok_or("the watch of the bucket has ended")?;
                     self.heard(&store, entry.map_err(|error| error.to_string())?).await?;
                 }
                 _ = look.tick() => {
                     if !nats.is_connected() {
-                        return Err("NATS is away".to_owned());
+                        return Err("NATS is disconnected".to_owned());
                     }
                     self.tell(&store).await?;
                     self.expire(&store).await?;
@@ -142,7 +144,7 @@ impl Agent {
             Err(_) => {
                 let config = kv::Config {
                     bucket: self.bucket.bucket.clone(),
-                    description: "What programs have bound by name, for Tautline".to_owned(),
+                    description: "Names that programs have bound, for Tautline".to_owned(),
                     history: 1,
                     max_age: self.bucket.lease,
                     num_replicas: self.bucket.replicas,
@@ -153,7 +155,7 @@ impl Agent {
         }
     }
 
-    /// Puts what is new, renews what is not, and takes back what is gone.
+    /// Publishes new entries, renews old entries, and deletes entries of programs that have ended.
     async fn tell(&mut self, store: &Store) -> Result<(), String> {
         let mut here = locals(&self.folder).map_err(|error| error.to_string())?;
         here.retain(|entry| !entry.remote.is_empty());
@@ -173,11 +175,11 @@ impl Agent {
         Ok(())
     }
 
-    /// Something was put, renewed or taken back.
+    /// Handles an entry that was added, renewed or deleted.
     async fn heard(&mut self, store: &Store, heard: Entry) -> Result<(), String> {
         let Some((host, entry)) = parse(&heard) else { return Ok(()) };
         if host == self.host {
-            // Of one that has died before it could take it back.
+            // Delete the entry of a local program that died before it could delete it.
             let is_here = self.told.keys().any(|told| (&told.name, &told.id) == (&entry.name, &entry.id));
             let here = || locals(&self.folder).unwrap_or_default();
             let knows = |known: &LocalEntry| (&known.name, &known.id) == (&entry.name, &entry.id);
@@ -191,7 +193,7 @@ impl Agent {
             return Ok(());
         }
         if let Err(error) = self.mirror(&heard.key, &host, &entry) {
-            // Once: other hosts say how often they renew it.
+            // Report a host once, because hosts renew their entries often.
             if self.faulty.len() < MOST_TOLD && self.faulty.insert(host.clone()) {
                 notice!("names: {:?} of {host:?}: {error}", entry.name);
             }
@@ -203,7 +205,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Puts an entry of another host into the folder, unless it is there.
+    /// Writes an entry of another host to the folder, unless it is there.
     fn mirror(&self, key: &str, host: &str, entry: &LocalEntry) -> io::Result<()> {
         match self.remote.get(key) {
             Some(known) if known.entry == *entry => Ok(()),
@@ -214,8 +216,8 @@ impl Agent {
         }
     }
 
-    /// Takes away what was not renewed for a lease, if NATS is there to say so: what cannot be
-    /// heard may well have been said.
+    /// Removes the entries that were not renewed for a lease. NATS must be connected, because
+    /// renewals may have been missed.
     async fn expire(&mut self, store: &Store) -> Result<(), String> {
         let lease = self.bucket.lease;
         let over = self.remote.iter().filter(|(_, remote)| remote.renewed.elapsed() > lease);
@@ -242,12 +244,12 @@ impl Agent {
     }
 }
 
-/// The key of an entry. A name may have dots, and stands at the end.
+/// Returns the key of an entry. The name comes last, because it may contain dots.
 fn key(host: &str, entry: &LocalEntry) -> String {
     format!("{host}.{}.{}", entry.id, entry.name)
 }
 
-/// The host and the entry; `None` for what is none.
+/// Returns the host and the entry, or `None` if the key is not that of an entry.
 fn parse(heard: &Entry) -> Option<(String, LocalEntry)> {
     let mut parts = heard.key.splitn(3, '.');
     let (host, id, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -293,7 +295,7 @@ mod tests {
         assert_eq!(mirrored(&agent.folder).unwrap().len(), 1);
         agent.remote.extend([remote(MOST_REMOTE)]);
         assert!(one_more(&agent).is_err());
-        // One that is known may still change.
+        // A known entry may still change.
         agent
             .mirror(
                 &key("there", &of(1)),

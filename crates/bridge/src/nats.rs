@@ -13,48 +13,50 @@ use crate::config::{Config, Login, Nats as Settings, Stream};
 use crate::fault::Fault;
 use crate::stop::Stop;
 
-/// How long the first server may take to answer.
+/// Timeout for the first server to answer.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How often a server shows that it is there. A connection that is silent for three times as long
-/// is given up.
+/// Ping interval. The client closes a connection that is silent for three intervals.
 const PING: Duration = Duration::from_secs(3);
-/// Between two attempts to reach servers that are not there.
+/// Delay between two attempts to connect.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How long what was published last may take to leave: the server may go meanwhile.
+/// Timeout for flushing the last publications, because the server may disappear before the flush
+/// ends.
 const FLUSH: Duration = Duration::from_secs(5);
-/// How long a request to JetStream waits for its answer before it is made again.
+/// Timeout for an answer from JetStream. After it, the bridge repeats the request.
 pub const ANSWER: Duration = Duration::from_secs(5);
-/// Publications that may wait for their acknowledgement, of all routes together.
+/// Limit of unacknowledged publications of all routes together.
 const IN_FLIGHT: usize = 1 << 20;
 
-/// A connection that comes back by itself.
+/// A connection that reconnects automatically.
 #[derive(Debug, Clone)]
 pub struct Nats {
-    /// NATS itself.
+    /// NATS client.
     pub client: Client,
-    /// Its streams.
+    /// JetStream of this client.
     pub streams: jetstream::Context,
     connected: watch::Receiver<u64>,
 }
 
 impl Nats {
-    /// Connects as soon as one of the servers is there. `None` if it was asked to stop before.
+    /// Connects as soon as a server is available. Returns `None` if the bridge was asked to stop
+    /// before.
     ///
     /// # Errors
-    /// What will not be better by waiting: the servers do not let the bridge in.
+    /// Only faults that waiting cannot cure: the servers reject the login.
     pub async fn connect(settings: &Settings, stop: &mut Stop) -> Result<Option<Nats>, Fault> {
         let (counter, mut connected) = watch::channel(0_u64);
         let counter = Arc::new(counter);
         let addresses: Vec<ServerAddr> =
             settings.servers.iter().filter_map(|server| server.parse().ok()).collect();
-        // A file that is no login is told with its line.
+        // Report an unusable login file with its line.
         settings.login.auth(b"").map_err(|error| Fault::new(settings.login_line, error.to_string()))?;
         let mut told = false;
         loop {
             let options = options(settings, counter.clone());
             let error = match options.connect(&addresses[..]).await {
                 Ok(client) => {
-                    // So that this connection is not taken for a new one.
+                    // Wait for the event of this connection. Otherwise, it would count as a
+                    // reconnect later.
                     let _ = tokio::time::timeout(CONNECT, connected.wait_for(|number| *number > 0)).await;
                     let streams = ContextBuilder::new()
                         .timeout(ANSWER)
@@ -83,30 +85,30 @@ impl Nats {
         }
     }
 
-    /// Whether there is a connection now.
+    /// True if there is a connection now.
     pub fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
     }
 
-    /// Waits until the server has what was published, if it is there.
+    /// Waits until the server has received all publications, if it is connected.
     pub async fn flush(&self) {
         if self.is_connected() {
             let _ = tokio::time::timeout(FLUSH, self.client.flush()).await;
         }
     }
 
-    /// For waiting until the connection is another one.
+    /// Returns a handle that waits for the next connection.
     pub fn connection(&self) -> Connection {
         let mut connected = self.connected.clone();
         connected.mark_unchanged();
         Connection(connected)
     }
 
-    /// Makes the streams of the file that are not there, and looks whether those of the routes are.
-    /// `None` if it was asked to stop before NATS has answered.
+    /// Creates the missing streams of the file, and checks that the streams of the routes exist.
+    /// Returns `None` if the bridge was asked to stop before NATS answered.
     ///
     /// # Errors
-    /// A stream that is not there, by the line that names it.
+    /// Returns the line of a stream that does not exist.
     pub async fn prepare(&self, config: &Config, stop: &mut Stop) -> Result<Option<()>, Fault> {
         for stream in &config.streams {
             let made = self
@@ -125,7 +127,7 @@ impl Nats {
         Ok(Some(()))
     }
 
-    /// Asks JetStream until it answers; its refusal is a fault of that line.
+    /// Repeats a request until JetStream answers. A refusal becomes a fault of `line`.
     async fn persist<T, E, F>(
         &self,
         stop: &mut Stop,
@@ -160,12 +162,12 @@ impl Nats {
     }
 }
 
-/// Which connection it is.
+/// Identifies a connection.
 #[derive(Debug, Clone)]
 pub struct Connection(watch::Receiver<u64>);
 
 impl Connection {
-    /// Returns once there is another connection than when it was asked for.
+    /// Returns after a reconnect that follows the creation of this handle.
     pub async fn renewed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await
@@ -173,7 +175,7 @@ impl Connection {
     }
 }
 
-/// What JetStream says of a request, if asking again is of no use.
+/// Refusal by JetStream that a second request would not change.
 trait Refusal {
     fn refusal(&self) -> Option<String>;
 }
@@ -199,7 +201,7 @@ impl Refusal for async_nats::jetstream::context::CreateStreamError {
     }
 }
 
-/// A cluster without a leader, or a server that has just started, is worth waiting for.
+/// Returns `None` if waiting may help: the cluster has no leader, or the server has just started.
 fn refusal(error: &jetstream::Error) -> Option<String> {
     let waits = [
         ErrorCode::CLUSTER_NOT_AVAILABLE,
@@ -211,7 +213,7 @@ fn refusal(error: &jetstream::Error) -> Option<String> {
     (!waits.contains(&code) && error.code() != 503).then(|| format!("JetStream: {error}"))
 }
 
-/// A stream as the file describes it.
+/// Returns the configuration of a stream as the file describes it.
 fn made_of(wanted: &Stream) -> stream::Config {
     stream::Config {
         name: wanted.name.clone(),
@@ -219,7 +221,7 @@ fn made_of(wanted: &Stream) -> stream::Config {
         num_replicas: wanted.replicas,
         max_age: wanted.max_age,
         max_bytes: if wanted.max_bytes == 0 { -1 } else { i64::try_from(wanted.max_bytes).unwrap_or(-1) },
-        // Full is full: senders feel it, and nothing that was stored goes.
+        // A full stream rejects new messages and keeps the stored ones, so its senders notice.
         discard: if wanted.max_bytes == 0 { stream::DiscardPolicy::Old } else { stream::DiscardPolicy::New },
         duplicate_window: wanted.duplicates,
         retention: match wanted.work_queue {
@@ -254,7 +256,7 @@ fn options(settings: &Settings, counter: Arc<watch::Sender<u64>>) -> ConnectOpti
     options
 }
 
-/// Says what has happened, unless it is what was `told` last.
+/// Reports an event, unless `told` holds the same text.
 fn tell(event: &Event, counter: &watch::Sender<u64>, told: &Mutex<String>) {
     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
     match event {
@@ -262,7 +264,7 @@ fn tell(event: &Event, counter: &watch::Sender<u64>, told: &Mutex<String>) {
             counter.send_modify(|connected| *connected += 1);
             told.clear();
         }
-        // Reading is never held up: each route counts for itself what it has no room for.
+        // The client never stops reading: each route counts the messages that its queue drops.
         Event::SlowConsumer(_) => {}
         event => {
             let what = event.to_string();

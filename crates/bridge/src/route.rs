@@ -1,4 +1,4 @@
-//! What routes do. Each is a task that owns its ZeroMQ socket, and runs until it is asked to stop.
+//! Tasks of the routes. Each task owns its ZeroMQ socket, and runs until it is asked to stop.
 
 mod deliver;
 mod publish;
@@ -22,35 +22,35 @@ use crate::stop::Stop;
 use crate::topic::{Mapping, header_value};
 use crate::zmq::Socket;
 
-/// The most messages that are taken one after another once one has come. They share what it costs
-/// to wait for several things at once; then those have their turn.
+/// Limit of messages that a task handles after one wake-up. The batch shares the cost of a
+/// `select!`, and the limit lets the other events run.
 const AT_ONCE: usize = 64;
 
-/// Limit of the headers of a message, in bytes. JetStream takes 64 KiB, including the id and the
+/// Limit of the headers of a message, in bytes. JetStream accepts 64 KiB, including the id and the
 /// name of the stream.
 const HEADERS_MAX: usize = 48 * 1024;
 const TOO_MANY_PARTS: &str = "it has more than 4096 parts";
 
-/// What the task of a route works with.
+/// Context of a route's task.
 #[derive(Debug)]
 pub struct Course {
-    /// What the file says.
+    /// Configuration of the route.
     pub route: Route,
-    /// The other side.
+    /// The NATS side.
     pub nats: Nats,
-    /// What it has done.
+    /// Counters of the route.
     pub counters: Arc<Counters>,
-    /// What it has complained of last.
+    /// Last complaint that was reported.
     trouble: Mutex<Option<String>>,
 }
 
 impl Course {
-    /// For a route that is about to start.
+    /// Creates the context of a route that is about to start.
     pub fn new(route: Route, nats: Nats, counters: Arc<Counters>) -> Self {
         Course { route, nats, counters, trouble: Mutex::new(None) }
     }
 
-    /// Until it is asked to stop. The socket comes back if what lies in it is worth keeping.
+    /// Runs until it is asked to stop. Returns the socket if it may hold unread messages.
     pub async fn run(self, socket: Socket, stop: Stop) -> Option<Socket> {
         let course = Arc::new(self);
         match &course.route.job {
@@ -71,7 +71,8 @@ impl Course {
         }
     }
 
-    /// Says what is wrong, once until something else is, or all is well again.
+    /// Reports a fault. The same fault is reported once, until another one occurs or the route
+    /// recovers.
     fn complain(&self, what: impl Display) {
         let what = what.to_string();
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,21 +82,22 @@ impl Course {
         }
     }
 
-    /// All is well.
+    /// Reports that the route has recovered.
     fn is_well(&self) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.take().is_some() {
-            notice!("route {}: goes on", self.route.name);
+            notice!("route {}: works again", self.route.name);
         }
     }
 
-    /// A message that cannot go this way.
+    /// Counts and reports a message that the route cannot forward.
     fn refuse(&self, what: impl Display) {
         self.counters.refused.add();
         self.complain(format_args!("a message is refused: {what}"));
     }
 
-    /// What a socket says when it has no message. `false` if it never will have one again.
+    /// Handles the error of a receive. Returns `false` if the socket will never have a message
+    /// again.
     fn goes_on(&self, error: &Error) -> bool {
         match error {
             Error::Terminated => false,
@@ -108,7 +110,7 @@ impl Course {
     }
 }
 
-/// What headers take in a message.
+/// Returns the size of the headers in a message.
 fn header_bytes(headers: &HeaderMap) -> usize {
     let of_name = |(name, values): (&async_nats::HeaderName, &Vec<async_nats::HeaderValue>)| {
         values.iter().map(|value| name.to_string().len() + value.as_str().len() + 4).sum::<usize>()
@@ -125,7 +127,7 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// From a message of a socket, without what came before it in an envelope.
+    /// Converts a message of a socket, after its envelope was removed.
     fn new(mapping: &Mapping, message: Multipart) -> Result<Self, &'static str> {
         let mut headers = HeaderMap::new();
         if let Some(first) = message.first() {
@@ -139,7 +141,7 @@ impl Outgoing {
         let mut message = message;
         let topic = if mapping.is_open() { message.pop_front() } else { None };
         let topic = topic.as_ref().map_or(&[][..], Message::as_bytes);
-        let subject = mapping.subject(topic).ok_or("its topic has no subject here")?;
+        let subject = mapping.subject(topic).ok_or("the route has no subject for its topic")?;
         let (payload, parts) = envelope::pack(message.into_parts()).ok_or(TOO_MANY_PARTS)?;
         if let Some(parts) = parts {
             headers.insert(PARTS, parts.as_str());
@@ -151,7 +153,7 @@ impl Outgoing {
     }
 }
 
-/// The parts of a message of NATS, for a socket.
+/// Returns the parts of a NATS message, for a socket.
 fn incoming(mapping: &Mapping, message: &async_nats::Message) -> Option<Vec<Bytes>> {
     let topic = mapping.topic(&message.subject)?;
     let lengths = message.headers.as_ref().and_then(|headers| headers.get(PARTS)).map(|value| value.as_str());
@@ -162,7 +164,7 @@ fn incoming(mapping: &Mapping, message: &async_nats::Message) -> Option<Vec<Byte
     (!parts.is_empty()).then_some(parts)
 }
 
-/// The same as parts of ZeroMQ.
+/// Converts the parts to ZeroMQ messages.
 fn as_parts(parts: &[Bytes]) -> Vec<Message> {
     parts.iter().map(|part| Message::from(part.clone())).collect()
 }

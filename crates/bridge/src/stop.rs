@@ -1,32 +1,32 @@
-//! How a task is asked to end, and how it hears of it.
+//! Stop signal for tasks.
 
 use tokio::sync::watch;
 
-/// The end that asks. Dropped, it has asked.
+/// Sending end. Dropping it also asks to stop.
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
-/// The end that hears; every clone hears the same.
+/// Receiving end. All clones receive the same signal.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
-/// Both ends.
+/// Creates both ends.
 pub fn pair() -> (Stopper, Stop) {
     let (sender, receiver) = watch::channel(false);
     (Stopper(sender), Stop(receiver))
 }
 
 impl Stopper {
-    /// Asks.
+    /// Asks the tasks to stop.
     pub fn ask(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stop {
-    /// Returns once it was asked, at once if that was before.
+    /// Returns when the task was asked to stop, or at once if that has happened.
     pub async fn asked(&mut self) {
-        // An error is a `Stopper` that is gone.
+        // An error means that the `Stopper` was dropped.
         let _ = self.0.wait_for(|asked| *asked).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Starts the routes of a file, replaces those that change, and ends them.
+//! Starts the routes of a file, replaces changed routes, and ends them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,26 +21,27 @@ use crate::route::Course;
 use crate::stop::{self, Stop, Stopper};
 use crate::zmq::Socket;
 
-/// How long a route that is asked to end may take to bring to an end what it has begun.
+/// Timeout for a route to finish its work after it was asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often the file is looked at.
+/// Period of the checks of the file.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a bridge is started with.
+/// Options of a bridge.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The file.
+    /// Configuration file.
     pub config: PathBuf,
-    /// How often the numbers of the routes are shown, a line of JSON each, on standard output.
+    /// Interval at which the counters are printed to standard output, one line of JSON per
+    /// route.
     pub stats: Option<Duration>,
 }
 
 /// Runs the bridge until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// What is wrong with the file, or with what it names.
+/// Faults of the file, or of the files and streams that it names.
 pub fn run(options: &Options) -> Result<(), Fault> {
-    // Before it is read: what changes from here on is seen.
+    // Do this before the file is read, so that a change from now on is noticed.
     let seen = Seen::of(options);
     let config = Config::load(&options.config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -57,14 +58,14 @@ pub fn run(options: &Options) -> Result<(), Fault> {
     })
 }
 
-/// What ends the bridge.
+/// Signals that end the bridge.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// From now on they come here.
+    /// Installs the handlers of the signals.
     pub fn new() -> std::io::Result<Self> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -72,7 +73,7 @@ impl Signals {
         })
     }
 
-    /// The first asks to stop; the second is the end.
+    /// Asks to stop at the first signal, and exits at the second.
     pub async fn pass_on(mut self, stopper: Stopper) {
         self.next().await;
         stopper.ask();
@@ -88,7 +89,7 @@ impl Signals {
     }
 }
 
-/// A route at work.
+/// A running route.
 struct Running {
     route: Route,
     counters: Arc<Counters>,
@@ -103,7 +104,7 @@ impl Running {
         Running { route, counters, stopper, task: tokio::spawn(course.run(socket, stop)) }
     }
 
-    /// Waits for its end, and takes its socket.
+    /// Waits until the route ends, and returns its socket.
     async fn end(mut self) -> Option<Socket> {
         self.stopper.ask();
         match tokio::time::timeout(GRACE, &mut self.task).await {
@@ -152,7 +153,8 @@ impl Bridge {
         Ok(())
     }
 
-    /// Until it is asked to stop. A changed file waits for NATS beside the routes, which go on.
+    /// Runs until it is asked to stop. After the file changes, the routes continue while the
+    /// new configuration waits for NATS.
     async fn attend(&mut self, options: &Options, mut seen: Seen, mut hangup: Signal, mut stop: Stop) {
         let mut look = tokio::time::interval(LOOK);
         let mut show = tokio::time::interval(options.stats.unwrap_or(LOOK));
@@ -183,14 +185,14 @@ impl Bridge {
                     match outcome {
                         Ok(()) => notice!("read the file again: {} routes are at work", self.routes.len()),
                         Err(fault) => {
-                            notice!("{}, {fault}: the routes stay as they are", options.config.display());
+                            notice!("{}, {fault}: the old routes continue", options.config.display());
                         }
                     }
                     continue;
                 }
             }
             seen = Seen::of(options);
-            // A newer file takes the place of one that still waits.
+            // A newer file replaces one that still waits.
             let (path, settings) = (options.config.clone(), self.config.nats.clone());
             prepared = Box::pin(prepare(path, settings, self.nats.clone(), stop.clone()));
         }
@@ -199,18 +201,18 @@ impl Bridge {
         }
     }
 
-    /// The numbers of all routes.
+    /// Prints the counters of all routes.
     fn show(&self) {
         let mut lines = String::new();
         for route in &self.routes {
             lines.push_str(&route.counters.object(&route.route.name).to_string());
             lines.push('\n');
         }
-        // Without a reader the routes go on.
+        // Ignore a closed standard output: the routes go on.
         let _ = std::io::stdout().lock().write_all(lines.as_bytes());
     }
 
-    /// Goes on with another file. Routes that stay the same are not touched.
+    /// Switches to another file. Routes that stay the same are not touched.
     async fn switch(&mut self, config: Config, nats: Nats) -> Result<(), Fault> {
         let moved = !config.nats.is_like(&self.config.nats);
         self.nats = nats;
@@ -218,7 +220,7 @@ impl Bridge {
             |running: &Running| !moved && config.routes.iter().any(|route| route.is_like(&running.route));
         let (staying, leaving): (Vec<_>, Vec<_>) = self.routes.drain(..).partition(stays);
         self.routes = staying;
-        // All of them at once: each may have to wait.
+        // Ask all of them first, because each may have to wait.
         leaving.iter().for_each(|running| running.stopper.ask());
         let mut kept: HashMap<String, (Link, Option<Socket>, Arc<Counters>)> = HashMap::new();
         for running in leaving {
@@ -238,7 +240,7 @@ impl Bridge {
                 }
                 None => (None, Arc::default()),
             };
-            // The others start nevertheless.
+            // A fault does not stop the other routes from starting.
             if let Err(fault) = self.begin(route.clone(), socket, counters) {
                 outcome = Err(fault);
             }
@@ -257,10 +259,10 @@ impl Bridge {
     }
 }
 
-/// A file that was read again, and NATS as it needs it. `None`: it was asked to stop before.
+/// A reloaded file, and its NATS connection. `None` if the bridge was asked to stop before.
 type Prepared = Result<Option<(Config, Nats)>, Fault>;
 
-/// Reads the file again, and waits until NATS has what it needs.
+/// Reads the file again, and waits until NATS has the streams that the file needs.
 async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) -> Prepared {
     let config = Config::load(&path)?;
     let nats = match config.nats.is_like(&settings) {
@@ -273,12 +275,12 @@ async fn prepare(path: PathBuf, settings: Settings, nats: Nats, mut stop: Stop) 
     Ok(nats.prepare(&config, &mut stop).await?.map(|()| (config, nats)))
 }
 
-/// Whether what senders have sent lies in the socket of such a route.
+/// True if the socket of such a route may hold messages that senders have sent.
 fn takes(job: &Job) -> bool {
     matches!(job, Job::Publish | Job::Stored { .. })
 }
 
-/// What shows that a file is another one.
+/// Identifies a version of a file.
 #[derive(PartialEq, Eq)]
 struct Seen(Option<(SystemTime, u64, u64)>);
 

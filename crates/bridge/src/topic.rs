@@ -1,34 +1,34 @@
-//! From topics to subjects and back.
+//! Conversion between topics and subjects.
 //!
-//! A topic is bytes, a subject is tokens with dots between them. A [`Mapping`] cuts the topic at
-//! its separator, and codes in each token what NATS does not take, as `%` and two hexadecimal
-//! digits. An empty token is a `%` alone. So every topic has exactly one subject, and comes back
-//! from it byte by byte.
+//! A topic is a byte string; a subject consists of tokens with dots between them. A [`Mapping`]
+//! splits the topic at its separator. In each token it encodes the characters that NATS does not
+//! accept, as `%` and two hexadecimal digits. An empty token becomes a single `%`. So every topic
+//! has exactly one subject, and decoding restores it byte by byte.
 //!
-//! The subject of a route ends with `>` if the topics are to be seen in NATS (*open*). Without, all
-//! messages have that one subject, and the topic is a part of the message like others.
+//! The subject of a route ends with `>` if the topics are visible in NATS (*open*). Otherwise, all
+//! messages have that one subject, and the topic is an ordinary part of the message.
 
-/// The longest subject that is made: servers take lines of 4096 bytes.
+/// Length limit of a generated subject. Servers accept lines of 4096 bytes.
 const SUBJECT_MAX: usize = 2048;
 
-/// How the topics of a route stand for subjects.
+/// Mapping from the topics of a route to subjects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// What all subjects begin with, or the only one.
+    /// Beginning of all subjects, or the only subject.
     subject: String,
     open: bool,
-    /// What all topics begin with, which is not in the subject.
+    /// Beginning of all topics, which the subject does not contain.
     topic: Vec<u8>,
     separator: u8,
-    /// Subscriptions end where a token ends.
+    /// True if subscriptions end where a token ends.
     whole_tokens: bool,
 }
 
 impl Mapping {
-    /// With the subject as it stands in the file: `prices.eu`, or `prices.>`.
+    /// Creates a mapping from the subject in the file: `prices.eu`, or `prices.>`.
     ///
     /// # Errors
-    /// In words, if it is no subject.
+    /// A description, if it is not a subject.
     pub fn new(subject: &str, topic: &[u8], separator: u8, whole_tokens: bool) -> Result<Self, String> {
         let (subject, open) = match subject.strip_suffix(".>") {
             Some(before) => (before, true),
@@ -53,17 +53,18 @@ impl Mapping {
         Ok(Mapping { subject: subject.to_owned(), open, topic: topic.to_vec(), separator, whole_tokens })
     }
 
-    /// Whether the topics are seen in NATS.
+    /// True if the topics are visible in NATS.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// All subjects of the route.
+    /// Returns a filter that matches all subjects of the route.
     pub fn filter(&self) -> String {
         if self.open { format!("{}.>", self.subject) } else { self.subject.clone() }
     }
 
-    /// The subject of a message with this topic; `None` if it has none, or one that is too long.
+    /// Returns the subject of a message with this topic. `None` if the topic has no subject, or its
+    /// subject is too long.
     pub fn subject(&self, topic: &[u8]) -> Option<String> {
         if !self.open {
             return Some(self.subject.clone());
@@ -80,7 +81,7 @@ impl Mapping {
         Some(subject)
     }
 
-    /// The topic that a subject stands for; `None` if it is none of this route.
+    /// Returns the topic of a subject, or `None` if the subject does not belong to this route.
     pub fn topic(&self, subject: &str) -> Option<Vec<u8>> {
         let mut topic = self.topic.clone();
         if !self.open {
@@ -96,21 +97,21 @@ impl Mapping {
         Some(topic)
     }
 
-    /// What to subscribe to in NATS for a subscription to the topics with this prefix: all that
-    /// may match, and as little else as subjects allow.
+    /// Returns the NATS subjects for a subscription to the topics with this prefix. They cover all
+    /// topics that may match, and as few others as subjects allow.
     pub fn wanted(&self, prefix: &[u8]) -> Vec<String> {
         let all = || vec![self.filter()];
         if !self.open {
             return all();
         }
         let Some(rest) = prefix.strip_prefix(self.topic.as_slice()) else {
-            // A shorter prefix wants all of the route; another one nothing.
+            // A shorter prefix matches the whole route; a different prefix matches no topic.
             return if self.topic.starts_with(prefix) { all() } else { Vec::new() };
         };
         let end = if self.whole_tokens && !rest.is_empty() && !rest.ends_with(&[self.separator]) {
             rest.len()
         } else {
-            // The last token may go on.
+            // The last token may be incomplete.
             match rest.iter().rposition(|byte| *byte == self.separator) {
                 Some(end) => end,
                 None => return all(),
@@ -129,14 +130,15 @@ impl Mapping {
     }
 }
 
-/// The filters of this bridge that match a NATS subject: for `a.b` these are `a.b` and `a.>`.
+/// Returns the filters of this bridge that match a NATS subject: for `a.b` these are `a.b` and
+/// `a.>`.
 pub fn filters(subject: &str) -> impl Iterator<Item = String> {
     let below = subject.match_indices('.').map(|(at, _)| format!("{}>", &subject[..=at]));
     std::iter::once(subject.to_owned()).chain(below)
 }
 
-/// Whether a stream that takes the subjects of this filter takes a subject: `*` stands for a token,
-/// `>` for all that follow.
+/// True if a stream with this filter accepts a subject: `*` stands for one token, `>` for all
+/// tokens that follow.
 pub fn takes(filter: &str, subject: &str) -> bool {
     let mut tokens = subject.split('.');
     for wanted in filter.split('.') {
@@ -149,7 +151,7 @@ pub fn takes(filter: &str, subject: &str) -> bool {
     tokens.next().is_none()
 }
 
-/// Appends a token.
+/// Appends an encoded token.
 fn encode(token: &[u8], out: &mut String) {
     if token.is_empty() {
         out.push('%');
@@ -159,7 +161,7 @@ fn encode(token: &[u8], out: &mut String) {
     }
 }
 
-/// Appends a byte, coded if it is not a printable character of ASCII, `%`, or one of `others`.
+/// Appends a byte, encoded unless it is a printable ASCII character other than `%` and `others`.
 fn code(byte: u8, others: &[u8], out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     if byte.is_ascii_graphic() && byte != b'%' && !others.contains(&byte) {
@@ -172,7 +174,7 @@ fn code(byte: u8, others: &[u8], out: &mut String) {
     }
 }
 
-/// Appends the bytes of a token. What was not coded by [`encode`] stays as it is.
+/// Appends the decoded bytes of a token. Text that [`encode`] did not encode stays as it is.
 fn decode(token: &str, out: &mut Vec<u8>) {
     if token == "%" {
         return;
@@ -192,14 +194,14 @@ fn decode(token: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Any text as the value of a header, which is a line of printable characters.
+/// Encodes any text as the value of a header, which is a line of printable characters.
 pub fn header_value(text: &[u8]) -> String {
     let mut value = String::with_capacity(text.len());
     text.iter().for_each(|byte| code(*byte, b"", &mut value));
     value
 }
 
-/// The same without `:`, so that a `:` ends it.
+/// Like `header_value`, but encodes `:` too, so that a `:` can end the text.
 pub fn name_value(text: &[u8]) -> String {
     let mut value = String::with_capacity(text.len());
     text.iter().for_each(|byte| code(*byte, b":", &mut value));

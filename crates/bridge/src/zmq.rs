@@ -1,4 +1,4 @@
-//! The ZeroMQ side of a route: one socket of the type that its file names.
+//! The ZeroMQ side of a route: one socket of the type that the file names.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use tautline::{Context, Error, Message, Multipart, Result, aio, kind};
 use crate::config::{Link, SocketType};
 use crate::fault::Fault;
 
-// The numbers in `zmq.h`.
+// Option numbers from `zmq.h`.
 const DISCONNECT_MSG: i32 = 111;
 const SUBSCRIBE: i32 = 6;
 const RCVHWM: i32 = 24;
@@ -19,31 +19,31 @@ const XPUB_NODROP: i32 = 69;
 const LINGER: i32 = 17;
 const MAX_SUBSCRIPTIONS: i32 = 0x5441_0010;
 
-/// What may still be sent to peers after the end of a route.
+/// Time for sending queued messages to peers after the end of a route.
 const LINGER_MS: i32 = 2000;
 
-/// Bytes that the subscriptions of one peer may take. A peer that wants more is disconnected.
+/// Memory limit for the subscriptions of one peer. A peer that exceeds it is disconnected.
 const SUBSCRIPTION_BYTES: i64 = 64 << 20;
 
-/// A socket, whatever its type.
+/// A socket of any type.
 #[derive(Debug)]
 pub enum Socket {
     /// Subscribes.
     Sub(aio::Sub),
-    /// Takes work.
+    /// Receives work.
     Pull(aio::Pull),
-    /// Publishes, and sees its subscriptions.
+    /// Publishes, and receives the subscriptions of its peers.
     Pub(aio::XPub),
-    /// Hands out work.
+    /// Distributes work.
     Push(aio::Push),
-    /// Knows its peers.
+    /// Addresses each peer by its routing id.
     Router(aio::Router),
-    /// Asks its peers in turn; and what happens to its connections.
+    /// Asks its peers in turn. The monitor reports its connections.
     Dealer(aio::Dealer, Box<aio::Monitor>),
 }
 
-/// The message that a ROUTER receives when a peer has disconnected. It is secret, so that no peer
-/// can send it itself. `None` if there are no random numbers.
+/// Returns the message that a ROUTER receives when a peer has disconnected. It is secret, so that
+/// no peer can send it. `None` if there are no random numbers.
 fn farewell() -> Option<&'static [u8]> {
     static WORD: OnceLock<Option<[u8; 32]>> = OnceLock::new();
     let word = WORD.get_or_init(|| {
@@ -53,23 +53,23 @@ fn farewell() -> Option<&'static [u8]> {
     word.as_ref().map(|word| &word[..])
 }
 
-/// Whether a message says that its peer has gone.
+/// True if the message reports that its peer has disconnected.
 pub fn is_farewell(message: &Multipart) -> bool {
     message.len() == 1 && farewell() == Some(message[0].as_bytes())
 }
 
-/// What a socket has to say.
+/// Input of a socket: a message, or a change of its connections.
 #[derive(Debug)]
 pub enum Heard {
     /// A message.
     Message(Multipart),
-    /// A peer is there.
+    /// A peer has connected.
     Came,
-    /// A peer has gone.
+    /// A peer has disconnected.
     Gone,
 }
 
-/// Does the same with each type that receives.
+/// Applies an expression to each type that receives.
 macro_rules! receiving {
     ($socket:expr, $one:ident => $do:expr) => {
         match $socket {
@@ -78,13 +78,13 @@ macro_rules! receiving {
             Socket::Pub($one) => $do,
             Socket::Router($one) => $do,
             Socket::Dealer($one, _) => $do,
-            // Nothing comes to a PUSH.
+            // A PUSH never receives.
             Socket::Push(_) => std::future::pending().await,
         }
     };
 }
 
-/// Does the same with each type that sends.
+/// Applies an expression to each type that sends.
 macro_rules! sending {
     ($socket:expr, $one:ident => $do:expr) => {
         match $socket {
@@ -98,7 +98,7 @@ macro_rules! sending {
 }
 
 impl Socket {
-    /// Bound and connected as the file says, whose line is for the fault.
+    /// Opens a socket, and binds and connects it as the file says. A fault names `line`.
     pub fn open(context: &Context, link: &Link, line: usize) -> std::result::Result<Socket, Fault> {
         let fault = |error: Error| Fault::new(line, error.to_string());
         Ok(match link.socket {
@@ -109,14 +109,14 @@ impl Socket {
             SocketType::Router => Socket::Router(open(context, link).map_err(fault)?),
             SocketType::Dealer => {
                 let mut socket = build(context, link).map_err(fault)?;
-                // Before any peer can come.
+                // Create the monitor before a peer can connect.
                 let events = socket.monitor().map_err(fault)?.into_async();
                 Socket::Dealer(attach(socket, link).map_err(fault)?, Box::new(events))
             }
         })
     }
 
-    /// Shows what the route has done with its messages, where the process is observed.
+    /// Reports the route's counters if the process is observed.
     pub fn show(&mut self, tell: impl Fn() -> RouteReport + Send + Sync + 'static) {
         match self {
             Socket::Sub(socket) => socket.show_route(tell),
@@ -128,12 +128,12 @@ impl Socket {
         }
     }
 
-    /// The next message. Dropped before its end, nothing was taken.
+    /// Receives the next message. Cancel-safe: a cancelled call has taken no message.
     pub async fn recv(&mut self) -> Result<Multipart> {
         receiving!(self, socket => socket.recv_multipart().await)
     }
 
-    /// The next message, if it has come already.
+    /// Returns the next message, if it has already arrived.
     pub fn try_recv(&mut self) -> Result<Multipart> {
         match self {
             Socket::Sub(socket) => socket.get_mut().try_recv_multipart(),
@@ -145,15 +145,15 @@ impl Socket {
         }
     }
 
-    /// The next message, or what is next to tell about a peer of a DEALER. Dropped before its end,
-    /// nothing was taken.
+    /// Returns the next message, or the next connection event of a DEALER. Cancel-safe: a
+    /// cancelled call has taken no message.
     pub async fn hear(&mut self) -> Result<Heard> {
         let Socket::Dealer(socket, events) = self else {
             return self.recv().await.map(Heard::Message);
         };
         loop {
             tokio::select! {
-                // What a peer has said before it went counts.
+                // Messages of a peer come before the event of its disconnection.
                 biased;
                 message = socket.recv_multipart() => return message.map(Heard::Message),
                 event = events.recv() => match event?.kind {
@@ -165,14 +165,14 @@ impl Socket {
         }
     }
 
-    /// Sends; waits while every peer is at its high-water mark. Dropped before its end, nothing
-    /// was sent.
+    /// Sends a message. Waits while every peer is at its high-water mark. Cancel-safe: a cancelled
+    /// call has sent no message.
     pub async fn send(&mut self, parts: Vec<Message>) -> Result<()> {
         let message = Multipart::from(parts);
         sending!(self, socket => socket.send_multipart(message).await)
     }
 
-    /// Sends if there is room.
+    /// Sends a message if there is room.
     pub fn try_send(&mut self, parts: Vec<Message>) -> Result<()> {
         sending!(self, socket => socket.get_mut().try_send_multipart(parts))
     }
@@ -182,7 +182,7 @@ fn open<K: kind::Kind>(context: &Context, link: &Link) -> Result<aio::Socket<K>>
     attach(build(context, link)?, link)
 }
 
-/// With its options.
+/// Creates a socket with its options.
 fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Socket<K>> {
     let mut builder = context.builder::<K>();
     let int = |value: i32| value.to_ne_bytes();
@@ -194,7 +194,7 @@ fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Sock
         builder = builder.raw_option(MAXMSGSIZE, &bytes.to_ne_bytes());
     }
     if link.socket == SocketType::Router {
-        // A peer that has gone is an error, which the route sees.
+        // Sending to a disconnected peer becomes an error, which the route handles.
         builder = builder.raw_option(ROUTER_MANDATORY, &int(1));
     }
     if link.notify {
@@ -214,7 +214,7 @@ fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Sock
     Ok(socket)
 }
 
-/// Bound and connected.
+/// Binds and connects a socket.
 fn attach<K: kind::Kind>(mut socket: tautline::Socket<K>, link: &Link) -> Result<aio::Socket<K>> {
     for endpoint in &link.bind {
         socket.bind(endpoint)?;

@@ -1,6 +1,8 @@
-//! Who is let in: peers of listening sockets with NULL, PLAIN and CURVE, whom a ZAP handler judges, over live connections.
+//! Admission of peers: a ZAP handler judges peers of listening sockets with NULL, PLAIN and CURVE, over live
+//! connections.
 //!
-//! Nobody comes in whom the handler does not let in, whatever it and the peer say; and little is read of those who are not in.
+//! A peer that the handler does not admit never gets in, whatever the handler and the peer send. The library
+//! reads little from such peers.
 
 use super::handshake::{Edit, edits, session};
 use super::{curve, plain};
@@ -15,11 +17,11 @@ use tautline_proto::{MechanismConfig, SocketType, Stage};
 const PULL: u8 = 7;
 const DEALER: u8 = 5;
 const SCHEMES: [&str; 2] = ["ipc", "tcp"];
-/// What a flood tries to send, and what is taken at most of a peer that is not let in: what is sent before the judgement stays with the
-/// system.
+/// Size of a flood, and the limit of bytes read from a peer that is not admitted: the bytes sent before the
+/// decision stay in the system's buffer.
 const FLOOD: usize = 4 << 20;
 const MOST_TAKEN: usize = 1 << 20;
-/// Looks of a millisecond without any news after which the peer goes on.
+/// Number of polls, a millisecond each, without an event, after which the peer continues.
 const PATIENCE: usize = 3;
 const USER: &str = "joe";
 
@@ -40,7 +42,8 @@ fn mechanism(number: usize) -> [MechanismConfig; 2] {
 
 impl Hall {
     fn open() -> Hall {
-        // In a context of its own, all of which it judges. ROUTER: one that gives no answer takes the next question all the same.
+        // The handler has its own context, and judges all its connections. It is a ROUTER, so that it can
+        // take the next request without answering the last one.
         let handler = Socket::apart(6);
         assert!(handler.bind_to("inproc://zeromq.zap.01"), "{}", failed());
         Hall { handler, listeners: BTreeMap::new() }
@@ -63,7 +66,7 @@ fn listen(mechanism: usize, kind: u8, scheme: usize) -> (Socket, Address) {
     (socket, address)
 }
 
-/// What the handler answers, and whether it has let somebody in.
+/// Answers of the handler, and whether it has admitted a peer.
 struct Judge<'a> {
     handler: &'a Socket,
     status: &'a [u8],
@@ -74,7 +77,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Answers a question, if there is one.
+    /// Answers a request, if there is one.
     fn judge(&mut self) -> bool {
         let mut question = Vec::new();
         while let Some((part, more)) = self.handler.receive(256) {
@@ -110,7 +113,8 @@ impl Judge<'_> {
     }
 }
 
-/// The mechanism, the type and the transport, what the handler says; how the peer's handshake is changed; then what it sends.
+/// The input selects the mechanism, the type, the transport and the handler's answer, then changes to the
+/// peer's handshake, then the sent bytes.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (number, flags, cut) = (usize::from(reader.byte()) % 3, reader.byte(), reader.byte());
@@ -178,7 +182,7 @@ pub fn run(input: &[u8]) {
     }
     if floods {
         let piece = if rest.is_empty() { b"\0\x05Hello" } else { rest };
-        // The judgement falls in the midst of it.
+        // The decision comes in the middle of the stream.
         peer.flood(piece, FLOOD / 2);
         judge.judge();
         peer.flood(piece, FLOOD / 2);
@@ -196,7 +200,7 @@ pub fn run(input: &[u8]) {
     see(socket, &judge);
 }
 
-/// Receives what is there, which only those have sent who were let in.
+/// Receives the available messages, which only admitted peers may have sent.
 fn see(socket: &Socket, judge: &Judge<'_>) {
     let mut msg = Msg([0; 64]);
     // SAFETY: a message that was initialized, a socket of this thread, a C string.

@@ -5,7 +5,8 @@ use tautline_proto::frame;
 use tautline_proto::legacy_subscription;
 use tautline_proto::metadata::{Properties, is_name, put_property};
 
-/// Any bytes, as the body of a command, as a property list and as a subscription of old.
+/// Parses any bytes as the body of a command, as a property list and as an old-style
+/// subscription.
 pub fn run(input: &[u8]) {
     if let Ok(parsed) = command::parse(input) {
         let mut out = Vec::new();
@@ -33,7 +34,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What is read can be written, and reads the same.
+/// A parsed value can be encoded, and decodes to the same value.
 fn properties_hold(list: Properties<'_>) {
     let (mut out, mut count) = (Vec::new(), 0);
     for (name, value) in list.map_while(Result::ok) {

@@ -1,4 +1,5 @@
-//! A whole connection: raw bytes to a listening socket of any type, from the kernel to what the program receives.
+//! A whole connection: raw bytes to a listening socket of any type, from the kernel to the messages that the
+//! program receives.
 
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
@@ -6,19 +7,21 @@ use crate::pieces::{Reader, pieces};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Types that are listened with; REQ and the like send what they have as soon as somebody is there.
+/// Types of the listening sockets. REQ and the like send their queued messages as soon as a peer is
+/// connected.
 const KINDS: [u8; 18] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 19];
 
-/// Sockets that listen, by type and whether over WebSocket. Not closed at the end of the process, and not lost either.
+/// Listening sockets, by type and transport. They are not closed at the end of the process, and stay
+/// reachable.
 static LISTENERS: Mutex<BTreeMap<(u8, bool), (Socket, Address)>> = Mutex::new(BTreeMap::new());
 
-/// The type, the transport, how it is begun and cut; then the stream.
+/// The input selects the type, the transport, the opening and the cuts, then the stream.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (kind, flags, cut) = (reader.choice(&KINDS), reader.byte(), reader.byte());
     // STREAM has no WebSocket.
     let (websocket, begun) = (flags & 1 != 0 && kind != 11, flags & 2 != 0);
-    // A REP that owes an answer reads no further, and does not see the end.
+    // A REP that owes an answer does not read further, and does not notice the end.
     let sends = flags & 4 != 0 || kind == 4;
     let mut stream = Vec::new();
     if begun {
@@ -34,11 +37,11 @@ pub fn run(input: &[u8]) {
     let meter = Meter::begin();
     let mut peer = Peer::connect(address);
     talk(socket, &mut peer, &stream, cut, sends);
-    // A subscription costs far more than its bytes, and what is sent more than once.
+    // A subscription costs far more than its bytes, and so do messages that are sent to several peers.
     meter.check(2 * CONNECTION + 128 * peer.taken, peer.taken);
 }
 
-/// Sends the stream, receives as a program would, until the other end has closed.
+/// Sends the stream, and receives as a program would, until the other end closes.
 fn talk(socket: &Socket, peer: &mut Peer, stream: &[u8], cut: u8, sends: bool) {
     let mut pieces = pieces(stream, cut);
     let mut piece = pieces.next();

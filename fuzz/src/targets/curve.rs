@@ -1,21 +1,22 @@
-//! The handshake of CURVE, and the boxes that follow.
+//! The CURVE handshake, and the boxes that follow.
 
 use std::sync::Arc;
 
 use super::handshake;
 use tautline_proto::{MechanismConfig, ServerKeys, public_key};
 
-/// Of the server.
+/// Secret key of the server.
 pub const SERVER_SECRET: [u8; 32] = [0x51; 32];
-/// Of the client.
+/// Secret key of the client.
 pub const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
 
-/// One handshake.
+/// Runs one handshake.
 pub fn run(input: &[u8]) {
     handshake::run(configs, input);
 }
 
-/// Handshakes of two ends. What they call random is not, so that an input always means the same.
+/// Runs handshakes of two ends. Their random numbers are fixed, so that an input always means
+/// the same.
 pub fn seeds() -> Vec<Vec<u8>> {
     handshake::seeds(configs)
 }

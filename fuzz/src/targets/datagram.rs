@@ -1,4 +1,5 @@
-//! Datagrams from anybody to DISH and DGRAM, and those that RADIO and DGRAM make of their messages, beside a model.
+//! Datagrams from any sender to DISH and DGRAM, and the datagrams that RADIO and DGRAM create from their
+//! messages, compared with a model.
 
 use crate::abi::*;
 use crate::live::*;
@@ -11,10 +12,10 @@ use std::sync::{Mutex, PoisonError};
 const DISH: u8 = 15;
 const RADIO: u8 = 14;
 const DGRAM: u8 = 18;
-/// The group that DISH is in, and the last datagram of an input.
+/// The group that DISH has joined, and the last datagram of an input.
 const GROUP: &[u8] = b"group";
 const LAST: &[u8] = b"\x05groupthe last one";
-/// Datagrams and bytes of them that fit the system's buffer for certain.
+/// Numbers of datagrams and of their bytes that always fit in the system's buffer.
 const MOST: usize = 24;
 const MOST_BYTES: usize = 8 << 10;
 
@@ -22,7 +23,7 @@ struct Ports {
     dish: (Socket, u16),
     dgram: (Socket, u16),
     radio: Socket,
-    /// Ours, which RADIO sends to.
+    /// Our own socket, to which RADIO sends.
     ours: UdpSocket,
 }
 
@@ -47,7 +48,8 @@ impl Ports {
     }
 }
 
-/// Who is sent to, then datagrams with an octet of length each; or messages that are sent, with a group each.
+/// The input selects the receiver, then datagrams with an octet of length each, or messages to send, with a
+/// group each.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let mut ports = PORTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +92,7 @@ fn received_by_dgram(ports: &Ports, list: &[&[u8]]) {
     assert_eq!(receive(ports, &ports.dgram.0, wanted.len()), wanted);
 }
 
-/// So many parts, and no more.
+/// Receives `count` parts, and checks that no further part follows.
 fn receive(ports: &Ports, socket: &Socket, count: usize) -> Vec<Vec<u8>> {
     let mut parts = Vec::new();
     let mut look = 0;
@@ -100,7 +102,7 @@ fn receive(ports: &Ports, socket: &Socket, count: usize) -> Vec<Vec<u8>> {
             None => {
                 look += 1;
                 assert!(look < NEVER, "{} of {count} parts have come", parts.len());
-                // DISH has no descriptor to wait for; nothing comes here.
+                // DISH has no descriptor to wait for, and no datagram arrives here.
                 wait(ports.ours.as_fd(), libc::POLLIN, 1);
             }
         }
@@ -116,7 +118,7 @@ fn sent_by_radio(ports: &Ports, list: &[&[u8]]) {
             body.split_at(body.len().min(usize::from(body.first().copied().unwrap_or(0) % 16)));
         let group = text(name);
         let mut msg = Msg([0; 64]);
-        // SAFETY: a message of this function, bytes of the length that is told, a C string.
+        // SAFETY: a message of this function, bytes of the given length, a C string.
         unsafe {
             zmq_msg_init_buffer(&mut msg, body.as_ptr().cast(), body.len());
             assert_eq!(zmq_msg_set_group(&mut msg, group.as_ptr()), 0);
@@ -132,7 +134,7 @@ fn sent_by_dgram(ports: &Ports, list: &[&[u8]]) {
     let to = ports.ours.local_addr().unwrap().to_string().into_bytes();
     let mut wanted = Vec::new();
     for body in list.iter().copied().chain([LAST]) {
-        // Now and then the address is none; nothing but our own socket is ever sent to.
+        // Some addresses are invalid. All valid ones are our own socket.
         let nowhere = body.first() == Some(&0xFF);
         let address = if nowhere { b"nowhere".to_vec() } else { to.clone() };
         assert!(ports.dgram.0.send(&address, SNDMORE) && ports.dgram.0.send(body, 0), "{}", failed());
@@ -141,7 +143,7 @@ fn sent_by_dgram(ports: &Ports, list: &[&[u8]]) {
     assert_eq!(hear(&ports.ours, wanted.len()), wanted);
 }
 
-/// So many datagrams.
+/// Receives the given number of datagrams.
 fn hear(ours: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
     let mut heard = Vec::new();
     let mut look = 0;
@@ -161,7 +163,7 @@ fn hear(ours: &UdpSocket, count: usize) -> Vec<Vec<u8>> {
     heard
 }
 
-/// Good datagrams, and such as are cut short, in each direction.
+/// Correct datagrams and truncated ones, in each direction.
 pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         b"\0\x0b\x05groupHello\x06\x05group\x04\x05gro\0\x01\x09\x09\x05other123".to_vec(),

@@ -1,6 +1,6 @@
-//! Descriptors of every kind that strangers send to a living `ipc` socket, before and after the
-//! handshake, with questions and offers of memory among them. A good peer is answered meanwhile, and
-//! nothing that was sent stays open.
+//! Descriptors of every kind that untrusted peers send to a live `ipc` socket, before and after the
+//! handshake, mixed with requests and offers of shared memory. A correct peer still gets its
+//! answers, and no received descriptor stays open.
 
 use super::memory::{Region, pair, send, take};
 use crate::live::*;
@@ -18,15 +18,15 @@ use std::time::Duration;
 
 const DEALER: u8 = 5;
 const MOST_PEERS: usize = 4;
-/// Descriptors of one message, and of one input.
+/// Limits of descriptors in one message, and in one input.
 const MOST: u8 = 4;
 const MOST_SENT: usize = 100;
-/// Octets of a good peer's greeting and at least one more.
+/// Octets of a correct peer's greeting, and at least one more.
 const ANSWER: usize = 65;
 
 static LISTENER: Mutex<Option<(Socket, Address)>> = Mutex::new(None);
 
-/// What happens, an octet each and what it needs.
+/// The input is a list of actions: an octet each, and its arguments.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,14 +43,14 @@ pub fn run(input: &[u8]) {
         scene.step(&mut reader, socket, address);
     }
     see_a_good_one_in(socket, address);
-    // The target's own buffers are small, and what is shared is not counted.
+    // The target's own buffers are small, and shared memory is not counted.
     meter.check((2 + scene.peers.len()) * (CONNECTION + HWM as usize * MAX_MESSAGE as usize), 0);
     let Scene { peers, regions, bells, mine, .. } = scene;
     for peer in peers {
         Peer::from_unix(peer).end(|| socket.drain(usize::MAX));
     }
     drop((regions, bells, mine));
-    // Other threads close what was sent along.
+    // Other threads close the received descriptors.
     for look in 0.. {
         let left = descriptors();
         if left <= open {
@@ -61,7 +61,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// How many descriptors this process has.
+/// Returns the number of open descriptors of this process.
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -71,7 +71,7 @@ struct Scene {
     peers: Vec<UnixStream>,
     regions: Vec<Region>,
     bells: Vec<UnixStream>,
-    /// The other ends of what was sent along.
+    /// Other ends of the sent descriptors.
     mine: Vec<OwnedFd>,
     sent: usize,
 }
@@ -125,7 +125,7 @@ impl Scene {
         }
     }
 
-    /// A descriptor of some kind, to be sent.
+    /// Creates a descriptor of some kind to send.
     fn made(&mut self, kind: u8) -> OwnedFd {
         let (mine, yours): (OwnedFd, OwnedFd) = match kind % 8 {
             0 | 1 => {
@@ -135,7 +135,7 @@ impl Scene {
             2 => {
                 let listener = TcpListener::bind("127.0.0.1:0").unwrap();
                 let mut mine = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-                // Closed with something unread, it leaves no port behind.
+                // Closed with unread data, it leaves no port behind.
                 mine.write_all(b"x").unwrap();
                 (mine.into(), listener.accept().unwrap().0.into())
             }
@@ -161,11 +161,11 @@ impl Scene {
 }
 
 fn write(mut peer: &UnixStream, bytes: &[u8]) {
-    // What does not fit, or comes too late, is not said.
+    // Bytes that do not fit, or come too late, are not sent.
     let _ = peer.write(bytes);
 }
 
-/// Somebody who sends nothing but bytes is answered.
+/// A peer that sends only bytes gets its answer.
 fn see_a_good_one_in(socket: &Socket, address: &Address) {
     let mut good = Peer::connect(address);
     good.say_all(&beginning(DEALER, false), 1000);
@@ -191,7 +191,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         }
         seeds.push(vec![0, begun, 0, 0, 1, 0, 4, 4, 0, 1, 2, 3, 1, 1, 3, 3, 4, 4, 6, 6, 31, 4, 1, 0]);
     }
-    // What the socket offers is taken, and written to.
+    // Accepts the socket's offer of memory, and writes to it.
     let offered =
         [&[0, 0, 6, 31, 4, 0, 0, 6, 31, 4, 0, 0, 5, 0, 64][..], &[0xFF; 8], &[6, 31, 7, 0]].concat();
     seeds.push(offered);

@@ -1,4 +1,5 @@
-//! Connecting to a hostile server: what it says to whoever connects, in each mechanism, over WebSocket, and as a SOCKS proxy.
+//! Connections to a hostile server: its bytes to a connecting client, in each mechanism, over WebSocket, and
+//! as a SOCKS proxy.
 
 use super::handshake::{Edit, edits, session};
 use super::{curve, plain};
@@ -15,18 +16,19 @@ use tautline_proto::ws::{Config, Role, WebSocket};
 use tautline_proto::{MechanismConfig, SocketType, Stage};
 
 const KINDS: [u8; 18] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 19];
-/// How the server is reached.
+/// Path to the server.
 const WAYS: [&str; 4] = ["ipc", "tcp", "ws", "socks"];
-/// Streams of one input, and what is flooded in all of them together.
+/// Limits of streams in one input, and of flooded bytes in all of them together.
 const MOST_STREAMS: usize = 3;
 const FLOOD: usize = 2 << 20;
-/// Milliseconds in which a client that comes again does so, and looks without news after which the server goes on.
+/// Milliseconds within which a client reconnects, and polls without an event after which the server
+/// continues.
 const AGAIN: i32 = 20;
 const PATIENCE: usize = 3;
 
 static SOCKETS: Mutex<BTreeMap<(u8, usize, usize), Socket>> = Mutex::new(BTreeMap::new());
 
-/// A listener of one input: those who come late to another one are not taken for its.
+/// A listener of one input. A late client of another input must not be taken for a client of this input.
 enum Server {
     Unix(UnixListener, String),
     Tcp(TcpListener),
@@ -49,7 +51,7 @@ impl Server {
         Server::Tcp(listener)
     }
 
-    /// Where it listens, for whoever connects this way.
+    /// Returns the endpoint for a client on this path.
     fn endpoint(&self, way: usize, socket: &Socket) -> String {
         match self {
             Server::Unix(_, name) => format!("ipc://@{name}"),
@@ -58,7 +60,8 @@ impl Server {
                 match WAYS[way] {
                     "ws" => format!("ws://{address}/path"),
                     "socks" => {
-                        // The peer behind the proxy is nobody: the proxy is asked for it, and never reaches it.
+                        // The peer behind the proxy does not exist: the client requests it from the proxy,
+                        // which never connects.
                         socket.set(68, address.to_string().as_bytes());
                         "tcp://127.0.0.1:9".to_owned()
                     }
@@ -68,7 +71,7 @@ impl Server {
         }
     }
 
-    /// Somebody who comes within so many milliseconds.
+    /// Accepts a client that connects within the given number of milliseconds.
     fn accept(&self, milliseconds: i32) -> Option<Peer> {
         match self {
             Server::Unix(listener, _) => {
@@ -110,7 +113,8 @@ fn open(kind: u8, number: usize) -> Socket {
     socket
 }
 
-/// The type, the mechanism and the way; then for each stream how it begins, is cut and ends, and what is said.
+/// The input selects the type, the mechanism and the path. For each stream it selects the opening, the cuts,
+/// the end and the bytes.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (kind, number) = (reader.choice(&KINDS), usize::from(reader.byte()) % 3);
@@ -136,7 +140,7 @@ pub fn run(input: &[u8]) {
         let (flags, cut, len) = (reader.byte(), reader.byte(), usize::from(reader.word()) % 1024);
         let edits = edits(usize::from(flags >> 6), &mut reader);
         let said = reader.bytes(len);
-        // A client, too, is sent frames behind a greeting.
+        // A client also receives frames after a greeting.
         peer.count_parts(false);
         if flags & 1 == 0 {
             greet(&mut peer, kind, number, WAYS[way] == "ws", &edits);
@@ -160,7 +164,7 @@ pub fn run(input: &[u8]) {
         }
         peers.push(peer);
         if flags & 16 != 0 {
-            // It ends, and the client comes again.
+            // The stream ends, and the client reconnects.
             peers.last_mut().unwrap().end_at_once();
         }
     }
@@ -175,7 +179,7 @@ pub fn run(input: &[u8]) {
     socket.drain(usize::MAX);
 }
 
-/// What a good server would say in the handshake, but for the edits.
+/// Returns the handshake of a correct server, with some edits.
 fn greet(peer: &mut Peer, kind: u8, number: usize, websocket: bool, edits: &[Edit]) {
     let ours = SocketType::from_code(kind).unwrap();
     let theirs = (0..21).filter_map(SocketType::from_code).find(|theirs| ours.accepts(*theirs));
@@ -229,7 +233,7 @@ fn greet(peer: &mut Peer, kind: u8, number: usize, websocket: bool, edits: &[Edi
     }
 }
 
-/// Good servers of each kind and way, proxies, floods, and ends in the midst of it.
+/// Correct servers of each kind and path, proxies, floods, and streams that end in the middle.
 pub fn seeds() -> Vec<Vec<u8>> {
     let stream = |flags: u8, cut: u8, said: &[u8]| {
         [&[flags, cut][..], &(said.len() as u16).to_be_bytes(), said].concat()

@@ -2,19 +2,19 @@
 
 use tautline_core::fuzzing;
 
-/// Any text.
+/// Parses any text.
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok((canonical, binds, connects)) = fuzzing::endpoint(text) else { return };
     assert!(canonical.contains("://") && canonical.len() <= text.len() + 64);
-    // What can be used can be used again by the name that it is shown with.
+    // A valid endpoint is also valid under its displayed name.
     if connects {
         let again = fuzzing::endpoint(&canonical).expect("the canonical text is read");
         assert_eq!(again, (canonical, binds, connects));
     }
 }
 
-/// The forms of the manual pages, and some that are none.
+/// The forms of the manual pages, and some invalid ones.
 pub fn seeds() -> Vec<Vec<u8>> {
     let texts = [
         "tcp://127.0.0.1:5555",

@@ -2,9 +2,9 @@
 
 use tautline_proto::frame::{self, COMMAND, MAX_HEADER, MORE};
 
-/// Any bytes, as the start of a frame.
+/// Parses any bytes as the start of a frame.
 pub fn run(input: &[u8]) {
-    // What can be told from a part is told of the whole.
+    // A result for a prefix also holds for the whole.
     let whole = frame::decode_header(input);
     for end in 0..input.len().min(MAX_HEADER) {
         match frame::decode_header(&input[..end]) {

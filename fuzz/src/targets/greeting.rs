@@ -1,10 +1,11 @@
-//! A connection from its first byte on: greetings of every version, and what follows them.
+//! A connection from its first byte: greetings of every version, and the bytes that follow
+//! them.
 
 use super::handshake::{raw, recorded};
 use crate::pieces::Reader;
 use tautline_proto::{MechanismConfig, SocketType};
 
-/// Any bytes from the first one on.
+/// Feeds any bytes from the first one on.
 pub fn run(input: &[u8]) {
     raw(MechanismConfig::Null, MechanismConfig::Null, false, Reader::new(input));
 }
@@ -24,7 +25,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         // 2.0: signature, revision, socket type, identity.
         with(head(SocketType::Pull, 1), b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x08\0\0\0\x05Hello"),
         with(head(SocketType::XPub, 3), b"\xff\0\0\0\0\0\0\0\x05\x7f\x01\x02\0\x04name\0\x01\x01"),
-        // 1.0: the identity as a frame, of one octet of length and of eight.
+        // 1.0: the identity as a frame, with a length of one octet and of eight.
         with(head(SocketType::Pull, 0), b"\x01\0\x06\0Hello"),
         with(head(SocketType::Router, 1), b"\x05\0name\x06\0Hello"),
         with(head(SocketType::Pub, 1), b"\xff\0\0\0\0\0\0\0\x05\0name"),

@@ -1,25 +1,27 @@
-//! What the handshakes have in common: a session against raw bytes, and two sessions against somebody between them.
+//! Common parts of the handshake targets: a session against raw bytes, and two sessions with an attacker
+//! between them.
 
 use crate::pieces::{Reader, pieces};
 use tautline_proto::{Established, MechanismConfig, ProtocolError, Session, SessionConfig, SocketType};
 
-/// The largest amount that a session may say in one handshake: two commands of the largest size, and a greeting.
+/// Limit of the bytes that a session may send in one handshake: two commands of the largest size, and a
+/// greeting.
 const MOST_SAID: usize = 2 * (64 * 1024 + 9) + 1024;
 
-/// What came of a handshake; equal ones cannot be told apart from outside.
+/// Outcome of a handshake. Equal outcomes look the same from outside.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
-    /// How many bytes belonged to it.
+    /// Number of bytes that belonged to the handshake.
     pub used: Result<usize, ProtocolError>,
-    /// All that was said.
+    /// All bytes that the session sent.
     pub said: Vec<u8>,
-    /// Version, socket type and routing id of the peer, the number of its properties.
+    /// Version, socket type and routing id of the peer, and the number of its properties.
     pub peer: Option<(u8, Option<SocketType>, Vec<u8>, usize)>,
-    /// Frames that were put in for it.
+    /// Frames that the session inserted for the peer.
     pub inbound: Vec<u8>,
 }
 
-/// A session of this type and mechanism.
+/// Creates a session of this type and mechanism.
 pub fn session(socket_type: SocketType, mechanism: MechanismConfig, authenticate: bool) -> Session {
     Session::new(SessionConfig {
         socket_type,
@@ -31,12 +33,12 @@ pub fn session(socket_type: SocketType, mechanism: MechanismConfig, authenticate
     })
 }
 
-/// A type, of all.
+/// Selects one of all types.
 pub fn socket_type(reader: &mut Reader<'_>) -> SocketType {
     SocketType::from_code(reader.byte() % 21).unwrap()
 }
 
-/// Plays a stream to a session, cut in this way. Who asks for a judgement is let in if `admit`.
+/// Feeds a stream to a session, cut in this way. A request for a decision is granted if `admit`.
 pub fn play(session: &mut Session, stream: &[u8], cut: u8, admit: bool) -> (Outcome, Option<Established>) {
     let (mut used, mut said) = (Ok(0), Vec::new());
     for piece in pieces(stream, cut) {
@@ -72,14 +74,14 @@ pub fn play(session: &mut Session, stream: &[u8], cut: u8, admit: bool) -> (Outc
 fn judge(session: &mut Session, admit: bool) {
     if session.credentials().is_some() {
         match admit {
-            // What is wrong comes again with the next input.
+            // An error repeats at the next input.
             true => drop(session.admit()),
             false => session.refuse(400),
         }
     }
 }
 
-/// A session hears `stream` behind what a good peer greets with, whole and in pieces.
+/// Feeds `stream` to a session after the greeting of a correct peer, whole and in pieces.
 pub fn raw(mechanism: MechanismConfig, peer: MechanismConfig, greeting: bool, mut reader: Reader<'_>) {
     let (ours, cut, flags) = (socket_type(&mut reader), reader.byte(), reader.byte());
     let (authenticate, admit) = (flags & 1 != 0, flags & 2 != 0);
@@ -95,21 +97,21 @@ pub fn raw(mechanism: MechanismConfig, peer: MechanismConfig, greeting: bool, mu
     stream.extend_from_slice(reader.rest());
     let (whole, _) = play(&mut session(ours, mechanism.clone(), authenticate), &stream, 0, admit);
     let (cut, _) = play(&mut session(ours, mechanism, authenticate), &stream, cut, admit);
-    // A judge who stands between two pieces is asked before what follows is looked at.
+    // The decision is requested between two pieces, before the session parses the next bytes.
     if !authenticate {
         assert_eq!(whole, cut, "a cut changes nothing");
     }
 }
 
-/// The 64 octets that a session greets with.
+/// Returns the 64 octets of a session's greeting.
 fn greeting_of(mut session: Session) -> Vec<u8> {
     session.input(b"\xff\0\0\0\0\0\0\0\x01\x7f\x03").unwrap();
     session.output()[..64].to_vec()
 }
 
-/// Two sessions that talk through somebody who changes up to eight places of what they say.
+/// Runs two sessions with an attacker between them, who changes up to eight places of the exchanged bytes.
 ///
-/// Untouched they must come to terms, and what one end seals the other must open.
+/// Without changes, the handshake must succeed, and each end must open the messages that the other end seals.
 pub fn between(client: MechanismConfig, server: MechanismConfig, mut reader: Reader<'_>) {
     let ciphers = matches!(client, MechanismConfig::CurveClient { .. });
     let ours = socket_type(&mut reader);
@@ -155,25 +157,26 @@ pub fn between(client: MechanismConfig, server: MechanismConfig, mut reader: Rea
         seals.seal(piece, &mut wire);
     }
     let opened = pieces(&wire, cut.wrapping_add(1)).try_for_each(|piece| opens.open(piece, &mut plain));
-    // Somebody in between can make the two believe in different versions, whose forms of subscriptions and frames differ.
+    // An attacker in the middle can make the two ends use different versions, whose subscriptions and frames
+    // have different forms.
     if edits.is_empty() {
         assert_eq!(opened, Ok(()));
         assert_eq!(plain, frames, "what is sealed is opened");
     }
-    // And the other way any bytes: with a cipher nothing of them may come out.
+    // Feed any bytes in the other direction. With a cipher, no message may result.
     let mut forged = Vec::new();
     let _ = pieces(rest, cut).try_for_each(|piece| seals.open(piece, &mut forged));
     assert!((forged.is_empty() || !ciphers) && seals.buffered() <= rest.len() + frames.len());
 }
 
-/// So many edits.
+/// Reads the given number of edits.
 pub fn edits(count: usize, reader: &mut Reader<'_>) -> Vec<Edit> {
     let edit =
         |_| Edit { from_client: reader.byte(), at: reader.word(), how: reader.byte(), with: reader.byte() };
     (0..count).map(edit).collect()
 }
 
-/// Something done to what one end says.
+/// An edit of the bytes that one end sends.
 pub struct Edit {
     from_client: u8,
     at: u16,
@@ -182,7 +185,7 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// To `bytes`, which begin at `start` of all that this end says.
+    /// Applies the edit to `bytes`, which begin at offset `start` of this end's stream.
     pub fn apply(&self, start: usize, bytes: &mut Vec<u8>) {
         let Some(at) = usize::from(self.at).checked_sub(start).filter(|at| *at < bytes.len()) else { return };
         match self.how % 4 {
@@ -194,7 +197,8 @@ impl Edit {
     }
 }
 
-/// Frames in the form of the queues, cut from any bytes: an octet of flags, one of length, the body.
+/// Returns frames in the form of the queues, cut from any bytes: an octet of flags, an octet of length, the
+/// body.
 pub fn frames_of(bytes: &[u8]) -> Vec<u8> {
     let (mut reader, mut frames) = (Reader::new(bytes), Vec::new());
     while !reader.is_empty() {
@@ -209,7 +213,7 @@ pub fn frames_of(bytes: &[u8]) -> Vec<u8> {
     frames
 }
 
-/// What one end says in a good handshake: greeting and commands, or without the greeting.
+/// Returns the bytes of one end in a correct handshake: greeting and commands, or commands only.
 pub fn recorded(
     from: usize,
     configs: [MechanismConfig; 2],
@@ -234,7 +238,7 @@ pub fn recorded(
     }
 }
 
-/// The inputs of a mechanism's target: both ends by themselves, and both with each other.
+/// Returns the inputs of a mechanism's target: both ends alone, and both with each other.
 pub fn seeds(configs: fn() -> [MechanismConfig; 2]) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (code, types) in [(0, [SocketType::Pair; 2]), (5, [SocketType::Dealer, SocketType::Rep])] {
@@ -248,7 +252,7 @@ pub fn seeds(configs: fn() -> [MechanismConfig; 2]) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// One input of a mechanism's target.
+/// Runs one input of a mechanism's target.
 pub fn run(configs: fn() -> [MechanismConfig; 2], input: &[u8]) {
     let [client, server] = configs();
     let mut reader = Reader::new(input);

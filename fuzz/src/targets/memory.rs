@@ -1,5 +1,5 @@
-//! The memory that two ends of a Unix domain stream share: a peer that does what it likes with the socket, with the descriptors that travel over
-//! it, and with what lies in the regions, while the other end reads and writes.
+//! Memory shared by two ends of a Unix domain stream. A hostile peer misuses the socket, the passed
+//! descriptors and the contents of the regions, while the other end reads and writes.
 
 use crate::pieces::Reader;
 use std::io::{ErrorKind, Read};
@@ -9,32 +9,32 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use tautline_io::net::Stream;
 
-/// Bytes before a ring, and what a good ring has, then what not.
+/// Bytes before a ring, and sizes of rings: valid sizes first, then invalid ones.
 const HEADER: usize = 4096;
 const RINGS: [usize; 6] = [2 << 20, 2 << 20, 2 << 20, (2 << 20) - 1, 0, 4 << 20];
-/// A descriptor is closed by another thread.
+/// Timeout for another thread to close a descriptor.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
-/// As the peer's own memory is called, in /proc/self/maps.
+/// Name of the peer's own memory in /proc/self/maps.
 const NAME: &std::ffi::CStr = c"fuzz-memory";
 
 /// A peer and its victim.
 struct Talk {
     near: UnixStream,
     far: Stream,
-    /// What the peer has mapped: made by itself, or offered to it.
+    /// Regions that the peer has mapped: its own, or offered by the victim.
     regions: Vec<Region>,
-    /// Its ends of the socket pairs that it has sent or was sent.
+    /// The peer's ends of the socket pairs that it has sent or received.
     bells: Vec<UnixStream>,
 }
 
-/// A stream of what is done, one octet each and what it needs.
+/// The input is a list of actions: one octet each, and its arguments.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
     let far = Stream::from_fd(far.into()).unwrap();
     far.prepare_sharing();
-    // As after a handshake, before which descriptors are not looked at.
+    // The state after a handshake. Descriptors are ignored before it.
     if reader.byte() & 7 != 0 {
         far.begin_sharing(false);
     }
@@ -45,7 +45,7 @@ pub fn run(input: &[u8]) {
     let Talk { near, far, regions, bells } = talk;
     drop(near);
     let mut read = 0;
-    // A reader that only looks sees the end after some time; what can be in the regions is less than this.
+    // A reader that only polls notices the end after some time. The regions hold less data than this limit.
     for look in 0.. {
         match far.read(&mut [0; 4096]) {
             Ok(0) => break,
@@ -116,7 +116,7 @@ impl Talk {
     }
 }
 
-/// Two ends of a stream, of which the first does not wait.
+/// Creates two ends of a stream. The first end is non-blocking.
 pub(super) fn pair() -> (UnixStream, UnixStream) {
     let (mine, yours) = UnixStream::pair().unwrap();
     mine.set_nonblocking(true).unwrap();
@@ -131,10 +131,10 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// With seals, or some, or none.
+    /// Creates memory with all seals, some, or none.
     pub(super) fn create(ring: usize, seals: u8) -> Region {
         let len = if ring == 0 { 0 } else { HEADER + ring };
-        // SAFETY: the name is a C string; the descriptor is ours alone, and the other calls take integers.
+        // SAFETY: the name is a C string; only this value owns the descriptor; the other calls take integers.
         let fd = unsafe {
             let fd = OwnedFd::from_raw_fd(libc::memfd_create(NAME.as_ptr(), libc::MFD_ALLOW_SEALING));
             assert_eq!(libc::ftruncate(fd.as_raw_fd(), len as libc::off_t), 0);
@@ -145,19 +145,19 @@ impl Region {
             fd
         };
         let region = Region::map(fd, len);
-        // What it says it is.
+        // Size that the peer claims for it.
         region.store(0, u64::from_le_bytes(*b"tautlin1"));
         region
     }
 
-    /// Another descriptor of it.
+    /// Duplicates its descriptor.
     pub(super) fn fd(&self) -> OwnedFd {
         self.fd.try_clone().unwrap()
     }
 
     fn map(fd: OwnedFd, len: usize) -> Region {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, wherever there is room.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let base = match len {
             0 => std::ptr::null_mut(),
             _ => unsafe {
@@ -168,10 +168,10 @@ impl Region {
         Region { fd, base: NonNull::new(base.cast()).unwrap_or(NonNull::dangling()), len }
     }
 
-    /// Writes one of the first 256 words: all that is not payload.
+    /// Writes one of the first 256 words, which hold everything except the payload.
     pub(super) fn store(&self, word: usize, value: u64) {
         if let (true, at) = (self.len >= HEADER, word % 256 * 8) {
-            // SAFETY: within the mapping, of which others use only atomics and copies of bytes.
+            // SAFETY: within the mapping, which other threads access only with atomics and copies of bytes.
             unsafe { self.base.add(at).cast::<AtomicU64>().as_ref() }.store(value, SeqCst);
         }
     }
@@ -180,7 +180,7 @@ impl Region {
 impl Drop for Region {
     fn drop(&mut self) {
         if self.len > 0 {
-            // SAFETY: the mapping is this value's.
+            // SAFETY: this value owns the mapping.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
         }
     }
@@ -191,7 +191,7 @@ impl Drop for Region {
 struct Control([u8; 64]);
 
 fn header(bytes: &mut libc::iovec, control: &mut Control, length: usize) -> libc::msghdr {
-    // SAFETY: integers and pointers, for which zeros mean "nothing".
+    // SAFETY: integers and pointers, for which zero means "absent".
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (bytes, 1);
     (message.msg_control, message.msg_controllen) = (control.0.as_mut_ptr().cast(), length);
@@ -203,13 +203,14 @@ fn space(descriptors: usize) -> usize {
     unsafe { libc::CMSG_SPACE((descriptors * size_of::<RawFd>()) as u32) as usize }
 }
 
-/// Sends so many bytes, as many as there is room for, and with them the descriptors.
+/// Sends up to the given number of bytes, as the buffer allows, together with the descriptors.
 pub(super) fn send(near: &UnixStream, count: usize, descriptors: &[RawFd]) {
     let (mut bytes, mut control) = (vec![5_u8; count], Control([0; 64]));
     let mut list = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let length = if descriptors.is_empty() { 0 } else { space(descriptors.len()) };
     let message = header(&mut list, &mut control, length);
-    // SAFETY: the control buffer has room for one header with these descriptors; the lengths are those of the buffers.
+    // SAFETY: the control buffer has room for one header with these descriptors; the lengths match the
+    // buffers.
     unsafe {
         if !descriptors.is_empty() {
             let first = libc::CMSG_FIRSTHDR(&message);
@@ -222,7 +223,7 @@ pub(super) fn send(near: &UnixStream, count: usize, descriptors: &[RawFd]) {
     }
 }
 
-/// Receives what there is. A question is answered, an offer mapped; or both are left.
+/// Receives the available data. Answers a request and maps an offer, or ignores both.
 pub(super) fn take(
     near: &UnixStream,
     regions: &mut Vec<Region>,
@@ -233,7 +234,7 @@ pub(super) fn take(
     let mut list = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut message = header(&mut list, &mut control, space(2));
     let mut rights = Vec::new();
-    // SAFETY: the kernel fills in the buffers, whose lengths it was told; the descriptors are ours alone.
+    // SAFETY: the kernel fills the buffers within the given lengths; only this code owns the descriptors.
     unsafe {
         let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
         if libc::recvmsg(near.as_raw_fd(), &mut message, flags) > 0 && message.msg_controllen != 0 {
@@ -249,7 +250,7 @@ pub(super) fn take(
     if let (Some(memory), true) = (memory, takes_part) {
         let len = usize::try_from(std::fs::File::from(memory.try_clone().unwrap()).metadata().unwrap().len());
         let region = Region::map(memory, len.unwrap());
-        // Taken part in, the first word behind the magic.
+        // Marks the region as used, in the first word after the magic number.
         region.store(1, 1);
         regions.push(region);
     } else if takes_part {
@@ -258,11 +259,11 @@ pub(super) fn take(
     bells.push(bell);
 }
 
-/// A good writer, a good reader, and each with a lie.
+/// A correct writer, a correct reader, and each of them with a false value.
 pub fn seeds() -> Vec<Vec<u8>> {
     let store = |word: u8, value: u64| [&[3, 0, word][..], &value.to_be_bytes()].concat();
     let read = [4, 0x10, 0];
-    // Where things stand in the header: a line is 128 bytes, 16 words.
+    // Positions in the header: a line is 128 bytes, 16 words.
     let (switch_at, switched, tail, head) = (16, 32, 48, 64);
     let writer = |at: u64, end: u64| {
         [

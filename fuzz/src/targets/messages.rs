@@ -1,4 +1,5 @@
-//! `zmq_msg_*`: eight message objects and a pair of sockets under any sequence of calls, beside a model of what they hold.
+//! `zmq_msg_*`: any sequence of calls on eight message objects and a pair of sockets, compared with a model
+//! of their contents.
 
 use crate::abi::*;
 use crate::pieces::Reader;
@@ -7,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 const OBJECTS: usize = 8;
 
-/// Sizes around those at which messages are kept in another way.
+/// Sizes near the limits where a message changes its representation.
 const SIZES: [usize; 16] = [0, 1, 29, 30, 33, 34, 40, 41, 64, 255, 256, 4096, 8191, 8192, 16_384, 40_000];
 
-/// How many buffers of `zmq_msg_init_data` are not given back yet.
+/// Number of buffers of `zmq_msg_init_data` that are not freed yet.
 static LENT: AtomicUsize = AtomicUsize::new(0);
 
 unsafe extern "C" fn give_back(data: *mut c_void, hint: *mut c_void) {
@@ -19,30 +20,30 @@ unsafe extern "C" fn give_back(data: *mut c_void, hint: *mut c_void) {
     LENT.fetch_sub(1, SeqCst);
 }
 
-/// What an object must hold. `None`: it is no message.
+/// Expected content of an object. `None`: it is not a message.
 #[derive(Clone, Default)]
 struct Held {
     bytes: Vec<u8>,
-    /// It may have the same body as another one: writing to it would write to both.
+    /// True if another object may share its body, so that writing to it would change both.
     shared: bool,
 }
 
 struct Play {
     objects: [Msg; OBJECTS],
     held: [Option<Held>; OBJECTS],
-    /// Sent from either end of the pair and not received yet: the body, and whether more follows.
+    /// Parts sent from either end of the pair and not received yet: the body, and true if more parts follow.
     flying: [std::collections::VecDeque<(Held, bool)>; 2],
-    /// Either end is within a message.
+    /// True while an end is within a multipart message.
     within: [bool; 2],
     ends: [*mut c_void; 2],
     fill: u8,
 }
 
-/// Calls.
+/// Runs the calls.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let lent = LENT.load(SeqCst);
-    // SAFETY: objects and sockets are used by this thread alone; the model says which objects are messages.
+    // SAFETY: only this thread uses the objects and sockets; the model records which objects are messages.
     unsafe {
         let ends = [0, 0].map(|kind| zmq_socket(context(), kind));
         let no_linger = 0_i32;
@@ -72,7 +73,7 @@ pub fn run(input: &[u8]) {
             assert_eq!(zmq_close(end), 0);
         }
     }
-    // The other end of a pipe may be given up by the I/O thread a little later.
+    // The I/O thread may release the other end of a pipe a little later.
     while LENT.load(SeqCst) != lent {
         std::thread::yield_now();
     }
@@ -150,21 +151,21 @@ impl Play {
         }
     }
 
-    /// Bytes unlike those of any other message.
+    /// Returns bytes that differ from those of all other messages.
     fn pattern(&mut self, size: usize) -> Vec<u8> {
         self.fill = self.fill.wrapping_add(37);
         (0..size).map(|at| self.fill.wrapping_add((at / 3) as u8)).collect()
     }
 
     unsafe fn close(&mut self, object: usize) {
-        // SAFETY: an object of ours; one that is no message is refused.
+        // SAFETY: our own object; if it is not a message, the call is refused.
         let closed = unsafe { zmq_msg_close(&mut self.objects[object]) };
         assert_eq!(closed == 0, self.held[object].take().is_some());
     }
 
     unsafe fn transfer(&mut self, copy: bool, from: usize, to: usize) {
         let [from_msg, to_msg] = [from, to].map(|object| &raw mut self.objects[object]);
-        // SAFETY: objects of ours, which may be the same.
+        // SAFETY: our own objects, which may be the same.
         let result =
             unsafe { if copy { zmq_msg_copy(to_msg, from_msg) } else { zmq_msg_move(to_msg, from_msg) } };
         assert_eq!(result == 0, self.held[from].is_some() && self.held[to].is_some());
@@ -183,11 +184,11 @@ impl Play {
 
     unsafe fn send(&mut self, object: usize, end: usize, more: bool) {
         let flags = DONTWAIT | if more { SNDMORE } else { 0 };
-        // SAFETY: an object and a socket of ours.
+        // SAFETY: our own object and socket.
         let sent = unsafe { zmq_msg_send(&mut self.objects[object], self.ends[end], flags) };
         match self.held[object].take() {
             None => assert_eq!(sent, -1),
-            // At the high-water mark, or with a routing id or a group that this type has no use for.
+            // At the high-water mark, or with a routing id or a group that this type does not accept.
             Some(held) if sent < 0 => {
                 failed();
                 self.held[object] = Some(held);
@@ -202,7 +203,7 @@ impl Play {
     }
 
     unsafe fn receive(&mut self, object: usize, end: usize) {
-        // SAFETY: an object and a socket of ours.
+        // SAFETY: our own object and socket.
         let received = unsafe { zmq_msg_recv(&mut self.objects[object], self.ends[end], DONTWAIT) };
         if self.held[object].is_none() {
             return assert_eq!(received, -1);
@@ -211,9 +212,9 @@ impl Play {
         // Only whole messages arrive.
         if received < 0 {
             assert!(flying.is_empty() || flying.iter().all(|(_, more)| *more));
-            // What it held before is lost or not.
+            // The previous content is lost or not.
             self.held[object] = None;
-            // SAFETY: an object of ours, made anew.
+            // SAFETY: our own object, initialized again.
             unsafe {
                 zmq_msg_close(&mut self.objects[object]);
                 assert_eq!(zmq_msg_init(&mut self.objects[object]), 0);
@@ -227,7 +228,7 @@ impl Play {
         self.held[object] = Some(held);
     }
 
-    /// Changes the first byte, if nobody else has it.
+    /// Changes the first byte, if no other object shares the body.
     unsafe fn write(&mut self, object: usize) {
         let Some(held) = self.held[object].as_mut().filter(|held| !held.shared && !held.bytes.is_empty())
         else {
@@ -238,10 +239,10 @@ impl Play {
         unsafe { *zmq_msg_data(&mut self.objects[object]).cast::<u8>() = held.bytes[0] };
     }
 
-    /// Every object holds what the model says.
+    /// Checks that every object has the content of the model.
     unsafe fn check(&mut self) {
         for (msg, held) in self.objects.iter_mut().zip(&self.held) {
-            // SAFETY: objects of ours; what is no message reads as an empty one.
+            // SAFETY: our own objects; an object that is not a message reads as an empty one.
             unsafe {
                 let (data, size) = (zmq_msg_data(msg), zmq_msg_size(msg));
                 match held {

@@ -1,10 +1,10 @@
-//! What an established peer sends, through the stage that its version needs.
+//! Bytes of an established peer, through the parser of its protocol version.
 
 use super::handshake::{frames_of, play, session};
 use crate::pieces::{Reader, pieces};
 use tautline_proto::{Established, MechanismConfig, SocketType, Stage, frame, stage};
 
-/// Which version, our type, how it is cut; then frames of the peer.
+/// The input selects the version, our type and the cuts, then frames of the peer.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (version, cut) = (reader.byte() % 4, reader.byte());
@@ -24,16 +24,17 @@ pub fn run(input: &[u8]) {
     let (mut all, mut parts) = (Vec::new(), Vec::new());
     let result = whole.open(wire, &mut all);
     let cut_result = pieces(wire, cut).try_for_each(|piece| pieced.open(piece, &mut parts));
-    // But to raw bytes, where a piece is a message.
+    // Raw bytes are excepted: there, each piece is a message.
     assert!(version == 3 || (result, &all) == (cut_result, &parts), "a cut changes nothing");
     assert!(whole.buffered() <= wire.len() + 64 && all.len() <= 16 * wire.len() + 64);
-    // What comes out is as well formed as what came in.
+    // The output is as well-formed as the input.
     let mut rest = &all[..];
     while let Some(header) = frame::decode_header(rest).expect("the stage has judged it") {
         let end = header.header_len as u64 + header.body_len;
         rest = usize::try_from(end).ok().and_then(|end| rest.get(end..)).unwrap_or_default();
     }
-    // The other direction takes what the queues hold, and a cut changes nothing there either.
+    // The other direction takes the contents of the queues. Cuts do not change the result
+    // there either.
     let frames = frames_of(wire);
     let (mut all, mut parts) = (Vec::new(), Vec::new());
     whole.seal(&frames, &mut all);

@@ -1,11 +1,12 @@
-//! Options of sockets and contexts: any number, any value, any length, on every type; and a message across it afterwards.
+//! Options of sockets and contexts: any number, value and length, on every type. A message must pass through
+//! the socket afterwards.
 
 use crate::abi::*;
 use crate::pieces::Reader;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-/// A socket type, then calls.
+/// The input selects a socket type, then calls.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let kind = reader.byte();
@@ -30,11 +31,11 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// One call of what the reader says.
+/// Makes one call that the reader selects.
 unsafe fn call(socket: *mut c_void, reader: &mut Reader<'_>) {
     let how = reader.byte();
     let option = number(reader);
-    // SAFETY: values of the lengths that are told.
+    // SAFETY: values of the given lengths.
     unsafe {
         let result = match how % 6 {
             0 | 1 => {
@@ -74,7 +75,7 @@ unsafe fn call(socket: *mut c_void, reader: &mut Reader<'_>) {
     }
 }
 
-/// Mostly one that exists.
+/// In most cases an existing option.
 fn number(reader: &mut Reader<'_>) -> c_int {
     match reader.byte() {
         known @ 0..=0x7F => c_int::from(known),
@@ -83,9 +84,9 @@ fn number(reader: &mut Reader<'_>) -> c_int {
     }
 }
 
-/// Connects a peer of a fitting type, and sends one message each way.
+/// Connects a peer of a matching type, and sends one message in each direction.
 unsafe fn exchange(socket: *mut c_void, kind: u8) {
-    // As the numbers go: PAIR to itself, PUB to SUB, REQ to REP and so on.
+    // In the order of the type numbers: PAIR to itself, PUB to SUB, REQ to REP and so on.
     let peers = [0, 2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 11, 13, 12, 15, 14, 17, 16, 18, 19, 20];
     // SAFETY: as in `run`.
     unsafe {
@@ -96,7 +97,8 @@ unsafe fn exchange(socket: *mut c_void, kind: u8) {
                 let mut bytes = [0_u8; 600];
                 for (from, to) in [(peer, socket), (socket, peer)] {
                     zmq_send(from, bytes.as_ptr().cast(), bytes.len(), DONTWAIT);
-                    // What is sent at once, such as a hello message or a subscription, and then that message.
+                    // Messages that the socket sends at once, such as a hello message or a subscription, and
+                    // then the test message.
                     for _ in 0..4 {
                         zmq_recv(to, bytes.as_mut_ptr().cast(), bytes.len(), DONTWAIT);
                     }
@@ -108,9 +110,9 @@ unsafe fn exchange(socket: *mut c_void, kind: u8) {
     }
 }
 
-/// The options of contexts. Threads start with the first socket: there is none.
+/// Tests the options of contexts. The context has no socket, so it starts no threads.
 fn contexts(mut reader: Reader<'_>) {
-    // SAFETY: a context of its own, values of the lengths that are told.
+    // SAFETY: a context of its own, values of the given lengths.
     unsafe {
         let context = zmq_ctx_new();
         let mut calls = 0;
@@ -142,7 +144,7 @@ fn contexts(mut reader: Reader<'_>) {
     }
 }
 
-/// For each type an option set and read, and one with a text.
+/// For each type, one option set and read, and one option with a text.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = (0..TYPES)
         .map(|kind| {

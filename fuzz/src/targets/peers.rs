@@ -1,7 +1,8 @@
-//! Several connections at once to one listening socket: peers that send, do not read, flood, and leave, while a good one wants in.
+//! Several connections at once to one listening socket: peers that send, do not read, flood, and leave, while
+//! a correct peer tries to connect.
 //!
-//! What is measured is what strangers cost: memory in use, whatever they send and do not read, and what is read of them before a
-//! good peer's handshake is answered.
+//! The target measures the cost of untrusted peers: the memory in use, and the bytes read from them before a
+//! correct peer's handshake is answered.
 
 use crate::live::*;
 use crate::meter::{CONNECTION, Meter};
@@ -9,23 +10,25 @@ use crate::pieces::Reader;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// As in the target connection: those that can be bound and answer nobody by themselves.
+/// As in the target `connection`: types that can bind and send no answers on their own.
 const KINDS: [u8; 18] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 19];
-/// Types that keep what their peers subscribe to or join.
+/// Types that store the subscriptions or groups of their peers.
 const KEEPERS: [u8; 3] = [1, 9, 14];
-/// Bytes that they keep for each byte of a subscription, at most: the shortest take five bytes of the stream.
+/// Limit of stored bytes per byte of a subscription. The shortest subscription takes five bytes of the
+/// stream.
 const KEPT: usize = 128;
 const SCHEMES: [&str; 3] = ["ipc", "tcp", "ws"];
-/// Connections and bytes of floods for one input.
+/// Limits of connections and of flooded bytes in one input.
 const MOST_PEERS: usize = 4;
 const FLOOD: usize = 2 << 20;
-/// Bytes that may be taken of strangers before a good peer is answered: what a thousand reads take.
+/// Limit of bytes read from untrusted peers before a correct peer is answered: the amount of a thousand
+/// reads.
 const UNFAIR: usize = 64 << 20;
 
-/// The listeners, by type and scheme.
+/// Listeners, by type and scheme.
 static LISTENERS: Mutex<BTreeMap<(u8, usize), (Socket, Address)>> = Mutex::new(BTreeMap::new());
 
-/// The type and the scheme, then what happens, an octet each and what it needs.
+/// The input selects the type and the scheme, then actions: an octet each, and its arguments.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (kind, mut scheme) = (reader.choice(&KINDS), usize::from(reader.byte()) % SCHEMES.len());
@@ -93,17 +96,17 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The peers of one input.
+/// Peers of one input.
 struct Crowd {
     peers: Vec<Peer>,
-    /// What was taken of those who have left.
+    /// Bytes read from peers that have left.
     gone: usize,
-    /// What they had not finished.
+    /// Unfinished bytes of peers that have left.
     unfinished: usize,
     opened: usize,
-    /// How much may still be flooded.
+    /// Bytes that may still be flooded.
     flood: usize,
-    /// What was said last, which floods repeat.
+    /// Last bytes sent, which floods repeat.
     said: Vec<u8>,
 }
 
@@ -126,13 +129,14 @@ impl Crowd {
         }
     }
 
-    /// A good peer comes, and is greeted and told the type, while all others go on with what they said last.
+    /// A correct peer connects and completes the greeting and the exchange of types, while all others repeat
+    /// their last bytes.
     fn see_a_good_one_in(&mut self, address: &Address, kind: u8, websocket: bool) {
         let begins = beginning(kind, websocket);
         let before = self.taken();
         let mut good = Peer::connect(address);
         good.say_all(&begins, 1);
-        // STREAM says nothing by itself: it has nothing to answer.
+        // A STREAM does not send on its own, so the peer waits for no answer.
         let wanted = if kind == 11 { 0 } else { 65 };
         let mut heard = 0;
         let mut look = 0;
@@ -154,7 +158,8 @@ impl Crowd {
     }
 }
 
-/// Peers that flood with PINGs, subscriptions, parts, pings of WebSocket; and such that only come and go.
+/// Peers that flood with PINGs, subscriptions, parts and WebSocket pings, and peers that only connect and
+/// disconnect.
 pub fn seeds() -> Vec<Vec<u8>> {
     let says = |which: u8, bytes: &[u8]| [&[2, which, bytes.len() as u8][..], bytes].concat();
     let ping = says(0, b"\x04\x09\x04PING\0\0ab");

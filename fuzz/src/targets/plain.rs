@@ -1,9 +1,9 @@
-//! The handshake of PLAIN.
+//! The PLAIN handshake.
 
 use super::handshake;
 use tautline_proto::MechanismConfig;
 
-/// One handshake.
+/// Runs one handshake.
 pub fn run(input: &[u8]) {
     handshake::run(configs, input);
 }

@@ -1,5 +1,5 @@
-//! A publisher and several raw subscribers, beside a model of who gets what: topics, groups of equal subscribers, the log that they
-//! follow, and those that fall behind.
+//! A publisher and several raw subscribers, compared with a model of the deliveries: topics, groups of equal
+//! subscribers, the log that they follow, and slow subscribers.
 
 use crate::abi::*;
 use crate::live::*;
@@ -11,11 +11,11 @@ use tautline_proto::frame;
 
 const XPUB: u8 = 9;
 const MOST_PEERS: usize = 12;
-/// Bytes of bodies in one input.
+/// Limit of body bytes in one input.
 const MOST_BYTES: usize = 4 << 20;
-/// Bytes that a publisher without subscribers may keep of those that it had.
+/// Limit of bytes that a publisher without subscribers may keep of its former subscribers.
 const KEPT: usize = 1 << 20;
-/// Where the marks of a peer's subscriptions begin, which no topic of the model does.
+/// First byte of a peer's marker subscriptions. No topic of the model begins with it.
 const MARK: &[u8] = b"\xff\xfe";
 
 struct Publisher {
@@ -27,21 +27,21 @@ struct Publisher {
 static PUBLISHERS: Mutex<[Option<Publisher>; 2]> = Mutex::new([None, None]);
 
 impl Publisher {
-    /// With a high-water mark, or without.
+    /// Publishers with a high-water mark, and without.
     fn open(lossless: bool) -> Publisher {
         let socket = Socket::new(XPUB);
         if lossless {
             socket.set_int(23, 0);
         }
         socket.set_int(24, 0);
-        // ZMQ_XPUB_VERBOSER: every subscription and its end is told.
+        // ZMQ_XPUB_VERBOSER: every subscription and unsubscription is reported.
         socket.set_int(78, 1);
         let address = socket.bind("ipc", &format!("publisher-{lossless}"));
         Publisher { socket, address, marks: 0 }
     }
 }
 
-/// A subscriber: what it is in for, and what it has to get.
+/// A subscriber: its subscriptions, and its expected messages.
 struct Subscriber {
     peer: Peer,
     topics: Vec<Vec<u8>>,
@@ -50,13 +50,13 @@ struct Subscriber {
     due: VecDeque<Vec<u8>>,
 }
 
-/// Whether messages may be lost; then what happens, an octet each and what it needs.
+/// The input selects whether messages may be lost, then actions: an octet each, and its arguments.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let lossless = reader.byte() & 1 == 0;
     let mut publishers = PUBLISHERS.lock().unwrap_or_else(PoisonError::into_inner);
     let publisher = publishers[usize::from(lossless)].get_or_insert_with(|| Publisher::open(lossless));
-    // What waits for its reader may be any amount; it is given back when that one has gone.
+    // A queue for a reader may have any length. It is freed when the reader disconnects.
     let meter = Meter::begin();
     let mut peers: Vec<Subscriber> = Vec::new();
     let mut bytes = 0;
@@ -150,7 +150,7 @@ impl Subscriber {
         }
     }
 
-    /// Waits until the publisher has seen all that this one has said.
+    /// Waits until the publisher has processed all bytes of this subscriber.
     fn is_taken(&mut self, publisher: &mut Publisher) {
         publisher.marks += 1;
         let mark = [MARK, &publisher.marks.to_be_bytes()].concat();
@@ -170,11 +170,12 @@ impl Subscriber {
         }
     }
 
-    /// Hears at most so many bytes, and sees that they are messages that it has to get, in order. Whether there was anything.
+    /// Reads at most the given number of bytes, and checks that they are the expected messages, in order.
+    /// Returns true if there were any.
     fn hear(&mut self, most: usize, lossless: bool) -> bool {
         let bytes = self.peer.hear(most);
         self.heard.extend_from_slice(&bytes);
-        // Behind the greeting and READY.
+        // The messages follow the greeting and READY.
         const BEGIN: usize = 64;
         while self.heard.len() > BEGIN + 1 {
             let (flags, first) = (self.heard[BEGIN], usize::from(self.heard[BEGIN + 1]));
@@ -202,7 +203,7 @@ impl Subscriber {
     }
 }
 
-/// Equal subscribers, different ones, one that reads nothing; short messages and long ones.
+/// Equal subscribers, different ones, and one that does not read; short messages and long ones.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for lossy in [0, 1] {

@@ -1,16 +1,17 @@
-//! What a SOCKS 5 proxy answers.
+//! Answers of a SOCKS 5 proxy.
 
 use crate::pieces::{Reader, pieces};
 use tautline_proto::socks::{Refusal, Request, Socks, Target};
 
-/// How the exchange is begun and cut; then what the proxy says.
+/// The input selects the opening and the cuts, then the bytes of the proxy.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (kind, cut) = (reader.byte(), reader.byte());
     let stream = reader.rest();
     let (result, used) = talk(kind, stream, 0);
     assert_eq!((result, used), talk(kind, stream, cut), "a cut changes nothing");
-    // Nor does reading as the engine reads: never more than is missing.
+    // Reading as the engine reads, never more than the missing bytes, gives the same
+    // result.
     let (mut socks, mut at) = (Socks::new(request(kind)), 0);
     while socks.missing() > 0 {
         let missing = socks.missing();
@@ -51,7 +52,7 @@ fn request(kind: u8) -> Request {
     Request { target, login: (kind & 4 != 0).then(|| (b"user".to_vec(), b"password".to_vec().into())) }
 }
 
-/// Proxies that agree, and one that does not.
+/// Proxies that agree, and one that refuses.
 pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         b"\x00\x00\x05\x00\x05\x00\x00\x01\x0a\x00\x00\x01\x04\x38".to_vec(),

@@ -1,11 +1,13 @@
-//! Subscriptions beside a model: the topics of a subscriber, which counts them, and those of a
-//! publisher's peers, who are grouped and leave. Short lists, tables by length and tries come and go.
+//! Subscriptions compared with a model: the topics of a subscriber, which counts them, and the topics
+//! of a publisher's peers, which are grouped and can leave. Short lists, tables by length and tries
+//! are created and removed.
 
 use crate::pieces::Reader;
 use std::collections::{BTreeMap, BTreeSet};
 use tautline_core::fuzzing::{Publisher, Subscriber};
 
-/// Whose subscriptions; then what happens, an octet each, and a topic or the subject of a message.
+/// The input selects the kind of subscriptions, then actions: an octet each, and a topic or the
+/// subject of a message.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     match reader.byte() & 1 {
@@ -14,12 +16,12 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What happens, and to which topic.
+/// Action, and its topic.
 fn step(reader: &mut Reader<'_>) -> (u8, Vec<u8>) {
     let (what, len) = (reader.byte(), usize::from(reader.byte()));
     let mut topic = reader.bytes(len % 48).to_vec();
     if what & 0x80 != 0 {
-        // Long ones have beginnings in common.
+        // Long topics share prefixes.
         topic.splice(0..0, [b'a'; 40]);
     }
     (what, topic)
@@ -68,7 +70,7 @@ fn subscriber(mut reader: Reader<'_>) {
     assert!(topics.topics().is_empty() && !topics.matches(b"anything", b""));
 }
 
-/// Who has which topic.
+/// Topics of each peer.
 type Model = BTreeMap<Vec<u8>, BTreeSet<u32>>;
 
 fn publisher(mut reader: Reader<'_>) {
@@ -128,8 +130,8 @@ fn see_which_get(publisher: &Publisher, model: &Model, subject: &[u8]) {
     assert_eq!(publisher.matching(subject), wanted, "{}", subject.escape_ascii());
 }
 
-/// Few topics, many of one length, of many lengths, with beginnings in common; some come and go, and
-/// so do peers that want the same.
+/// Few topics, many of one length, many of several lengths, with shared prefixes. Some topics come
+/// and go, and so do peers with equal topics.
 pub fn seeds() -> Vec<Vec<u8>> {
     let op = |what: u8, topic: &[u8]| [&[what, topic.len() as u8][..], topic].concat();
     let words =
@@ -147,7 +149,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut equal: Vec<u8> = (0..60).flat_map(|byte| op(0, &[byte, byte ^ 7, 3])).collect();
     equal.extend([op(7, &[9, 14, 3, 1]), op(6, b"")].concat());
     equal.extend((0..60).flat_map(|byte| op(4, &[byte, byte ^ 7, 3])));
-    // Three peers that want the same: one of them wants more for a moment, and one leaves.
+    // Three peers with equal topics: one of them adds a topic for a moment, and one leaves.
     let mut peers: Vec<u8> = (0..3).flat_map(|peer| each(peer << 3)).collect();
     peers.extend([op(6, b""), op(7, b"abcdefghijkl"), op(0, b"more"), op(6, b""), op(7, b"more")].concat());
     peers.extend([op(3, b"more"), op(6, b""), op(7, b"abd"), op(5, b""), op(7, b"abd")].concat());

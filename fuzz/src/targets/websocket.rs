@@ -1,4 +1,4 @@
-//! WebSocket: the opening of either end, and frames behind it.
+//! WebSocket: the opening handshake of either end, and the frames after it.
 
 use super::handshake::frames_of;
 use crate::pieces::{Reader, pieces};
@@ -7,7 +7,8 @@ use tautline_proto::{Carrier, ProtocolError, SocketType, Stage};
 
 const MAX_MESSAGE: u64 = 1 << 20;
 
-/// Which end, whether the opening is done, the mechanism, how it is cut; then what the peer sends.
+/// The input selects the end, whether the opening is done, the mechanism and the cuts, then the
+/// bytes of the peer.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (flags, cut) = (reader.byte(), reader.byte());
@@ -22,7 +23,7 @@ pub fn run(input: &[u8]) {
     both(flags, cut, rest);
 }
 
-/// Plays a stream to one end; what came of it.
+/// Feeds a stream to one end, and returns the outcome.
 fn play(flags: u8, stream: &[u8], cut: u8) -> (Result<(), ProtocolError>, Vec<u8>, bool) {
     let mut socket = socket(flags);
     let (mut zmtp, mut out) = (Vec::new(), Vec::new());
@@ -41,11 +42,11 @@ fn play(flags: u8, stream: &[u8], cut: u8) -> (Result<(), ProtocolError>, Vec<u8
     (result, zmtp, socket.ended())
 }
 
-/// Two ends with each other: what one sends the other gets, whatever the cuts.
+/// Runs two ends with each other: each end receives the bytes of the other end, whatever the cuts.
 fn both(flags: u8, cut: u8, bytes: &[u8]) {
     let mut ends = [socket(flags & !1), socket(flags | 1)];
     let frames = frames_of(bytes);
-    // The greeting, which stays at home, and then frames.
+    // The greeting, which is not transmitted, and then frames.
     let signature = b"\xff\0\0\0\0\0\0\0\x01\x7f";
     let greeting = [&signature[..], &[3], &[0; 53]].concat();
     let mut got = [Vec::new(), Vec::new()];
@@ -75,7 +76,7 @@ fn both(flags: u8, cut: u8, bytes: &[u8]) {
     }
 }
 
-/// The opening that the peer of this end makes.
+/// Returns the opening handshake of this end's peer.
 fn opening(flags: u8) -> Vec<u8> {
     let (mut us, mut peer) = (socket(flags), socket(flags ^ 1));
     let mut wire = Vec::new();
@@ -104,7 +105,7 @@ fn socket(flags: u8) -> WebSocket {
     })
 }
 
-/// Openings of both ends, and frames: masked, in fragments, control frames.
+/// Opening handshakes of both ends, and frames: masked, in fragments, control frames.
 pub fn seeds() -> Vec<Vec<u8>> {
     let bare = "GET / HTTP/1.1\r\nHost: h\r\nupgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n\
                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: x, ZWS2.0\r\n\r\n";

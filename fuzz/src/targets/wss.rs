@@ -1,5 +1,5 @@
-//! TLS to listening sockets, with ZMTP in WebSocket or as it is: raw bytes, and a good client whose
-//! records are changed on the way.
+//! TLS to listening sockets, with ZMTP in WebSocket or directly: raw bytes, and a correct client
+//! whose records are changed in transit.
 
 use super::handshake::{Edit, edits};
 use crate::live::*;
@@ -15,20 +15,21 @@ const PULL: u8 = 7;
 const GREETING: usize = 64;
 const KEY_PEM: i32 = 103;
 const CERTIFICATE_PEM: i32 = 104;
-/// Bytes that a flood tries to send: TLS is not quick.
+/// Size of a flood in bytes. It is small, because TLS is slow.
 const FLOOD: usize = 2 << 20;
-/// Looks of a millisecond without any news after which a client that was changed goes on.
+/// Number of polls, a millisecond each, without an event, after which a client with changed records
+/// continues.
 const PATIENCE: usize = 5;
 
 /// A certificate that protects nothing, and its key.
 const CERTIFICATE: &[u8] = include_bytes!("wss/certificate.pem");
 const KEY: &[u8] = include_bytes!("wss/key.pem");
 
-/// Of `wss` and `tls+tcp`.
+/// Listeners of `wss` and `tls+tcp`.
 static LISTENERS: [Mutex<Option<(Socket, Address)>>; 2] = [Mutex::new(None), Mutex::new(None)];
 
-/// Whether raw, how it is cut, whether it floods, what is in TLS; edits; then ZMTP behind the
-/// greeting, or anything.
+/// The input selects raw bytes or a client, the cuts, a flood, the content of TLS and edits, then
+/// ZMTP after the greeting, or any bytes.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let (flags, cut) = (reader.byte(), reader.byte());
@@ -59,25 +60,25 @@ pub fn run(input: &[u8]) {
         client.talk(&mut peer, rest, flags & 2 != 0);
         unfinished = client.parts.unfinished(client.said);
     }
-    // Both ends of TLS are counted; a message that is not finished moves as it grows.
+    // Both ends of TLS are counted. A growing unfinished message is copied.
     meter.check(3 * CONNECTION + HWM as usize * MAX_MESSAGE as usize + 2 * unfinished, peer.taken);
     peer.end(|| socket.drain(usize::MAX));
     socket.drain(usize::MAX);
 }
 
-/// A good client of ours, but for what is changed on the way.
+/// Our own correct client. The edits change its records in transit.
 struct Client<'a> {
     tls: Box<dyn Carrier>,
     edits: &'a [Edit],
     cut: u8,
-    /// Bytes on the wire until now.
+    /// Bytes sent on the wire so far.
     said: usize,
-    /// What it says, as it is before it is sealed.
+    /// Its bytes before encryption.
     parts: Parts,
 }
 
 impl Client<'_> {
-    /// The handshakes, then `rest` as frames, again and again if it floods.
+    /// Runs the handshakes, then sends `rest` as frames, repeatedly if it floods.
     fn talk(&mut self, peer: &mut Peer, rest: &[u8], floods: bool) {
         let begin = beginning(PULL, false);
         let (greeting, ready) = begin.split_at(GREETING);
@@ -90,14 +91,14 @@ impl Client<'_> {
         self.tls.established();
         self.say(peer, ready);
         self.say(peer, rest);
-        // In single bytes a flood would take a call for each of two million.
+        // In single bytes, a flood would need two million calls.
         self.cut = 0;
         let until = peer.taken + FLOOD;
         let piece = rest.repeat(4096 / rest.len().max(1));
         while floods && peer.taken < until && !peer.over && self.say(peer, &piece) {}
     }
 
-    /// Whether all of it was taken; not if there is nothing to say.
+    /// Returns true if all bytes were accepted, and false if there are no bytes to send.
     fn say(&mut self, peer: &mut Peer, zmtp: &[u8]) -> bool {
         let mut wire = Vec::new();
         self.parts.hear(zmtp);
@@ -108,7 +109,7 @@ impl Client<'_> {
         !wire.is_empty() && pieces(&wire, self.cut).all(|piece| peer.say_all(piece, 10))
     }
 
-    /// Hears until TLS and the WebSocket are open.
+    /// Reads until TLS and the WebSocket are open.
     fn is_greeted(&mut self, peer: &mut Peer) -> bool {
         let most = if self.edits.is_empty() { NEVER } else { PATIENCE };
         let mut idle = 0;
@@ -118,7 +119,7 @@ impl Client<'_> {
             if self.tls.open(&heard, &mut opened).is_err() {
                 return false;
             }
-            // The greeting, which a WebSocket plays.
+            // The greeting, which a WebSocket supplies locally.
             if !opened.is_empty() {
                 return true;
             }
@@ -147,7 +148,7 @@ fn tls(is_direct: bool) -> Box<dyn Carrier> {
     Box::new(Tls::new(&config, socket).unwrap_or_else(|_| panic!("no TLS")))
 }
 
-/// Good clients, some that flood, some whose records are changed, and what is no TLS.
+/// Correct clients, some with floods, some with changed records, and bytes that are not TLS.
 pub fn seeds() -> Vec<Vec<u8>> {
     let frames = b"\0\x05Hello\x01\x01a\0\x01b\x04\x07\x04PING\0\x01";
     vec![

@@ -1,9 +1,9 @@
-//! What a ZAP handler replies.
+//! Replies of a ZAP handler.
 
 use crate::pieces::Reader;
 use tautline_proto::zap;
 
-/// Frames with an octet of length each.
+/// The input is a list of frames with an octet of length each.
 pub fn run(input: &[u8]) {
     let mut reader = Reader::new(input);
     let mut frames = Vec::new();
@@ -19,7 +19,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Good replies, and a list of properties cut short.
+/// Correct replies, and a truncated list of properties.
 pub fn seeds() -> Vec<Vec<u8>> {
     vec![
         b"\0\x031.0\x011\x03200\x02OK\x03joe\x0f\x05Hello\0\0\0\x05World".to_vec(),

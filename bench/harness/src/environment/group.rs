@@ -1,13 +1,14 @@
-//! Where the kernel limits processor time: the mount of the `cpu` controller, in version 1 or 2 of control groups.
+//! Limits processor time by control groups: the mount of the `cpu` controller, in version 1 or 2.
 
 use super::plan::{Step, Undo};
 use std::path::{Path, PathBuf};
 
-/// Microseconds of a period, and of processor time in it: what container runtimes set for half a processor.
+/// Microseconds of a period, and of processor time in it. Container runtimes use these values for half a
+/// processor.
 const PERIOD_US: u32 = 100_000;
 const QUOTA_US: u32 = 50_000;
 
-/// Where groups are made, and how.
+/// Directory and version of the control groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Groups {
     V1(PathBuf),
@@ -19,7 +20,8 @@ pub(crate) enum Groups {
 }
 
 impl Groups {
-    /// From `/proc/mounts`, version 1 first: where its controller is mounted version 2 has none.
+    /// Finds the mount in `/proc/mounts`. Version 1 first: if its controller is mounted, version 2 does not
+    /// have it.
     pub(crate) fn find(mounts: &str) -> Result<Self, String> {
         let of = |kind: &str, option: &str| {
             mounts.lines().find_map(|line| {
@@ -46,7 +48,7 @@ impl Groups {
         }
     }
 
-    /// The steps that make a group with half a processor, and its directory.
+    /// Returns the steps that create a group with half a processor, and its directory.
     pub(crate) fn steps(&self, name: &str) -> (Vec<(Step, Option<Undo>)>, PathBuf) {
         let group = self.mount().join(name);
         let write = |file: &str, text: String| (Step::Write(group.join(file), text), None);

@@ -1,11 +1,12 @@
-//! The kinds of environment: their names in scenario files, what each is, and which cells can run in it.
+//! Kinds of environments: their names in scenario files, their meaning, and the cells that can run in
+//! them.
 
 use crate::scenario::Cell;
 
-/// The environment of a cell that names none: the machine as it is.
+/// Environment of a cell that names none: the unchanged machine.
 pub(crate) const DEFAULT: &str = "default";
 
-/// What the programs of a run are put into.
+/// Environment of the programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Default,
@@ -19,7 +20,7 @@ pub(crate) enum Kind {
     NoSharedMemory,
 }
 
-/// What happens to packets between two namespaces, in each direction.
+/// Delay and loss of packets between two namespaces, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
     pub(crate) delay_ms: u32,
@@ -43,7 +44,7 @@ pub(crate) const KINDS: [(&str, Kind); 8] = [
 ];
 
 impl Kind {
-    /// The kind of that name.
+    /// Returns the kind of that name.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         if name == "far-cache" {
             return Err(
@@ -58,7 +59,7 @@ impl Kind {
         })
     }
 
-    /// What it is, for the reader of a report.
+    /// Returns a description for the reader of a report.
     pub(crate) fn what(self) -> String {
         match self {
             Self::Default => "the machine as it is".to_owned(),
@@ -78,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// Can the cell run in it? If not, why.
+    /// Returns the reason if the cell cannot run in it.
     pub(crate) fn fits(self, cell: &Cell) -> Result<(), String> {
         let (fits, wants) = match self {
             Self::Default | Self::OneCore | Self::HalfCore => (true, ""),
@@ -90,7 +91,7 @@ impl Kind {
 }
 
 impl Wire {
-    /// `0.1`, `1`.
+    /// Formats a number: `0.1`, `1`.
     pub(crate) fn percent(self) -> String {
         format!("{}", f64::from(self.lost_per_mille) / 10.0)
     }

@@ -1,11 +1,12 @@
-//! Environments: the surroundings that both programs of a run are put into, made before a run and removed after it.
+//! Environments for both programs of a run, created before the run and removed after it.
 //!
-//! `kind` names them, `plan` says which steps make one and which remove it, this file takes the steps. What a kind
-//! needs is a word before the program's name (`taskset`, `ip netns exec`, a shell that joins a control group), options
-//! and variables; so a peer program needs to know nothing of it, but for the addresses of two namespaces.
+//! `kind` names them, `plan` lists the steps that create and remove one, and this file executes the steps. A
+//! kind adds a prefix to the program's command (`taskset`, `ip netns exec`, a shell that joins a control
+//! group), options and variables. So a peer program does not depend on the kind, except for the addresses of
+//! two namespaces.
 //!
-//! What was made is removed when a [`Made`] is dropped: at the end, after a failure and after a signal
-//! (`interrupt`). A harness that was killed leaves its things behind; the next one that makes some removes them.
+//! Dropping a [`Made`] removes its environment: at the end, after a failure and after a signal (`interrupt`).
+//! A killed harness leaves its environments behind; the next harness that creates one removes them.
 
 mod group;
 mod kind;
@@ -25,40 +26,40 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What results say of an environment.
+/// An environment in the results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Environment {
     pub(crate) name: String,
-    /// What it is, in one line.
+    /// Description in one line.
     pub(crate) what: String,
-    /// Why it could not be made; its cells did not run.
+    /// Reason if it could not be created. Its cells did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) absent: Option<String>,
 }
 
-/// An environment that exists until this is dropped, or that could not be made.
+/// An environment that exists until this is dropped, or that could not be created.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) environment: Environment,
     pub(crate) around: Around,
-    /// What removes the outcome of the steps taken so far.
+    /// Steps that undo the steps taken so far.
     undo: Vec<Undo>,
     /// Programs that run as long as it exists.
     started: Vec<Child>,
 }
 
-/// What a program is started with.
+/// Changes to the command line and the environment of a program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around {
-    /// Before the program's name.
+    /// Words before the program's name.
     pub(crate) prefix: Vec<String>,
-    /// Behind its own arguments.
+    /// Arguments after the program's own arguments.
     pub(crate) options: Vec<String>,
     pub(crate) variables: BTreeMap<String, String>,
 }
 
-/// Makes each of the environments named, in the order of their kinds; one that cannot be made has the reason. Fails for a name that is
-/// none. Programs that an environment needs are in `programs`.
+/// Creates each of the named environments, in the order of their kinds. An environment that cannot be created
+/// has the reason. Fails for an unknown name. Programs that an environment needs are in `programs`.
 pub(crate) fn make_all(names: &[String], programs: &Path) -> Result<Vec<Made>, String> {
     names.iter().try_for_each(|name| Kind::named(name).map(drop))?;
     let facts = Facts::here(programs);
@@ -68,7 +69,7 @@ pub(crate) fn make_all(names: &[String], programs: &Path) -> Result<Vec<Made>, S
 }
 
 fn make(name: &str, kind: Kind, facts: &Facts) -> Made {
-    /// Tells those of one harness apart.
+    /// Distinguishes the environments of one harness.
     static MADE: AtomicU32 = AtomicU32::new(0);
     let names = Names::new(std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     let environment = Environment { name: name.to_owned(), what: kind.what(), absent: None };
@@ -81,10 +82,10 @@ fn make(name: &str, kind: Kind, facts: &Facts) -> Made {
 }
 
 impl Made {
-    /// Takes the steps of a plan, then tries whether a program starts in what they made.
+    /// Takes the steps of a plan, then tests whether a program starts in the environment.
     fn take(&mut self, plan: Plan) -> Result<(), String> {
         for (step, undo) in plan.steps {
-            // Before the step: half of it may be done when it fails.
+            // Record the undo step first: a step that fails may be half done.
             self.undo.extend(undo);
             if let Some(way) = self.step(&step)? {
                 self.environment.what += &format!(" ({way})");
@@ -97,7 +98,7 @@ impl Made {
         }
     }
 
-    /// Takes a step; for one of several ways, which of them.
+    /// Takes a step. If the step has alternatives, returns the one that worked.
     fn step(&mut self, step: &Step) -> Result<Option<&'static str>, String> {
         match step {
             Step::Run(words) => run(words).map(|()| None),
@@ -124,7 +125,7 @@ impl Made {
         }
     }
 
-    /// Removes what the steps made, the last first. What is already gone is no failure.
+    /// Undoes the steps in reverse order. An object that is already gone is not a failure.
     fn remove(&mut self) {
         for mut child in std::mem::take(&mut self.started) {
             let _ = child.kill();
@@ -147,10 +148,10 @@ impl Drop for Made {
     }
 }
 
-/// Runs a command of the system; a failure is told with its last words.
+/// Runs a command of the system. The error holds its last line of output.
 fn run(words: &[String]) -> Result<(), String> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-    // A process group of its own: a terminal's interrupt must not reach what removes things.
+    // A process group of its own, because a terminal's interrupt must not reach the cleanup commands.
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -165,7 +166,7 @@ fn run(words: &[String]) -> Result<(), String> {
     Err(format!("`{}`: {last}", words.join(" ")))
 }
 
-/// Starts a program and waits until it is ready, which it says with a line.
+/// Starts a program and waits for the line by which it reports that it is ready.
 fn start(words: &[String]) -> Result<Child, String> {
     let Some((program, arguments)) = words.split_first() else { return Err("no program".to_owned()) };
     let mut child = Command::new(program)
@@ -188,9 +189,9 @@ fn start(words: &[String]) -> Result<Child, String> {
     Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
 }
 
-/// Removes a control group; what is still in it is killed first.
+/// Kills the processes in a control group, then removes it.
 fn remove_group(path: &Path) {
-    // A process that was killed is in its group until it has ended, which takes a moment.
+    // A killed process stays in its group until it has ended, which takes a moment.
     for _ in 0..100 {
         match std::fs::remove_dir(path) {
             Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy => {}
@@ -208,7 +209,7 @@ fn remove_namespace(name: &str) {
     let _ = run(&plan::words(&["ip", "netns", "del", name]));
 }
 
-/// Kills the processes whose numbers these are.
+/// Kills the processes with these ids.
 fn kill(processes: &str) {
     let mut words = plan::words(&["kill", "-KILL"]);
     words.extend(processes.split_whitespace().map(str::to_owned));
@@ -217,7 +218,7 @@ fn kill(processes: &str) {
     }
 }
 
-/// Removes what harnesses that were killed have left.
+/// Removes the environments of killed harnesses.
 fn remove_stale(facts: &Facts) {
     let alive = |pid: u32| Path::new("/proc").join(pid.to_string()).exists();
     for name in plan::stale(&directory("/run/netns".as_ref()), alive) {

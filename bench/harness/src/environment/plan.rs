@@ -1,45 +1,46 @@
-//! How an environment is made and removed: a list of steps that depends only on its kind, its names and the machine.
+//! Plans to create and remove an environment: a list of steps that depends only on its kind, its names and
+//! the machine.
 
 use super::Around;
 use super::group::Groups;
 use super::kind::{Kind, Wire};
 use std::path::{Path, PathBuf};
 
-/// One thing to do.
+/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Run(Vec<String>),
     MakeDirectory(PathBuf),
     Write(PathBuf, String),
-    /// Starts a program that says a line when it is ready; it runs as long as the environment exists.
+    /// Starts a program that prints a line when it is ready. It runs as long as the environment exists.
     Start(Vec<String>),
-    /// The first of several ways that works; the name of the one taken goes into the report.
+    /// Takes the first alternative that works. The report names it.
     OneOf(Vec<(&'static str, Vec<Step>)>),
 }
 
-/// What removes the outcome of a step.
+/// Undo step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Undo {
     Run(Vec<String>),
     Write(PathBuf, String),
-    /// A control group, or a network namespace by its name. What still runs in it is killed.
+    /// Control group, or network namespace by its name. Processes in it are killed.
     RemoveGroup(PathBuf),
     RemoveNamespace(String),
 }
 
-/// The steps in order, each with what removes it where nothing else does, and what a program is then started with.
+/// Steps in order, each with its undo step if it needs one, and the changes to a program's command.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<(Step, Option<Undo>)>,
     pub(super) around: Around,
 }
 
-/// What the plans need to know of the machine.
+/// Facts about the machine that the plans need.
 pub(super) struct Facts {
     pub(super) groups: Result<Groups, String>,
-    /// The processor that `one-core` uses.
+    /// Processor for `one-core`.
     pub(super) processor: Option<u32>,
-    /// The program that delays packets where the kernel cannot.
+    /// Program that delays packets if the kernel cannot.
     pub(super) relay: PathBuf,
     pub(super) root: bool,
 }
@@ -55,13 +56,14 @@ impl Facts {
         }
     }
 
-    /// Where groups are made.
+    /// Place of the control groups.
     pub(super) fn groups(&self) -> Option<&Path> {
         self.groups.as_ref().ok().map(Groups::mount)
     }
 }
 
-/// What things made for one environment are called: no other run has the same names, and it can be told whose they are.
+/// Names of the objects created for one environment. They are unique, and identify the harness that owns
+/// them.
 pub(super) struct Names {
     base: String,
 }
@@ -77,19 +79,19 @@ impl Names {
         &self.base
     }
 
-    /// The namespace of the program that was started, and that of the process it forks.
+    /// Namespace of the started program, and namespace of the process that it forks.
     pub(super) fn namespaces(&self) -> (String, String) {
         (format!("{}-near", self.base), format!("{}-far", self.base))
     }
 }
 
-/// Those of the names that belong to a harness that is no longer alive.
+/// Returns those names whose harness is no longer alive.
 pub(super) fn stale(names: &[String], alive: impl Fn(u32) -> bool) -> Vec<String> {
     let owner = |name: &str| name.strip_prefix(STEM)?.split('-').next()?.parse::<u32>().ok();
     names.iter().filter(|name| owner(name).is_some_and(|pid| !alive(pid))).cloned().collect()
 }
 
-/// The plan of an environment, or why there can be none.
+/// Returns the plan of an environment, or the reason why there is none.
 pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, String> {
     let mut plan = Plan::default();
     match kind {
@@ -101,7 +103,7 @@ pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, Strin
         Kind::HalfCore => {
             let (steps, group) = facts.groups.clone()?.steps(names.group());
             plan.steps = steps;
-            // The shell joins the group and becomes the program, so that no part of it runs outside.
+            // The shell joins the group and then becomes the program, so that all of the program runs inside.
             let join = "echo $$ >\"$0\" && exec \"$@\"";
             plan.around.prefix =
                 words(&["sh", "-c", join, &group.join("cgroup.procs").display().to_string()]);
@@ -114,7 +116,7 @@ pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, Strin
     Ok(plan)
 }
 
-/// Addresses of the two ends. The namespaces have nothing else, so they are in nobody's way.
+/// Addresses of the two ends. They cannot collide, because the namespaces contain no other interfaces.
 const NEAR: &str = "10.83.0.1";
 const FAR: &str = "10.83.0.2";
 
@@ -126,8 +128,8 @@ fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
     for side in [near, far] {
         run(&["ip", "netns", "add", side], Some(Undo::RemoveNamespace(side.to_owned())));
     }
-    // Made within the namespaces: the machine's own never has it. Removed on its own account, as a namespace lives on as
-    // long as a process in it.
+    // Create the devices within the namespaces, so that they never appear on the machine itself. They need a
+    // separate undo step, because a namespace lives as long as a process in it.
     let pair = ["ip", "-n", near, "link", "add", "wire", "mtu", "1500", "type", "veth"];
     let peer = ["peer", "name", "wire", "mtu", "1500", "netns", far];
     let remove = Undo::Run(words(&["ip", "-n", near, "link", "del", "wire"]));
@@ -145,8 +147,9 @@ fn network(plan: &mut Plan, wire: Wire, names: &Names, facts: &Facts) {
     plan.around.options = words(&["--near-address", NEAR, "--far-address", FAR, "--far-netns", far]);
 }
 
-/// The packets of a connection stay in order, as those of a network card with one queue do. Otherwise each processor that
-/// sends hands its own packets over, those of one processor overtake those of another one, and TCP takes them for lost.
+/// Keep the packets of a connection in order, like a network card with one queue. Otherwise, each sending
+/// processor delivers its own packets, packets of different processors overtake each other, and TCP treats
+/// them as lost.
 fn in_order(sides: [&str; 2], processor: Option<u32>) -> Step {
     let processors = (1_u64 << processor.map_or(1, |last| last.min(31) + 1)) - 1;
     let set = format!("echo {processors:x} >/sys/class/net/wire/queues/rx-0/rps_cpus");
@@ -161,7 +164,7 @@ fn in_order(sides: [&str; 2], processor: Option<u32>) -> Step {
     ])
 }
 
-/// What delays or loses packets. It goes with the namespaces.
+/// Delays or loses packets. It disappears with the namespaces.
 fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
     if wire == (Wire { delay_ms: 0, lost_per_mille: 0 }) {
         return None;
@@ -171,7 +174,7 @@ fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
     let mut netem = Vec::new();
     let mut ways = Vec::new();
     if wire.lost_per_mille > 0 {
-        // One packet is lost, not the 64 KiB that the kernel hands to a veth at once.
+        // Lose single packets, and not the 64 KiB that the kernel passes to a veth at once.
         netem.extend(both(&|side| words(&["ip", "-n", side, "link", "set", "wire", "gso_max_segs", "1"])));
         let mut statistic = netem.clone();
         let probability = format!("{}", f64::from(wire.lost_per_mille) / 1000.0);
@@ -186,7 +189,7 @@ fn disturbance(wire: Wire, sides: [&str; 2], relay: &Path) -> Option<Step> {
     }
     let delay = format!("{}ms", wire.delay_ms);
     netem.extend(both(&|side| {
-        // Room for all that is on its way: a full queue would lose packets.
+        // Room for all packets in transit: a full queue would lose packets.
         let mut text =
             vec!["tc", "-n", side, "qdisc", "add", "dev", "wire", "root", "netem", "limit", "100000"];
         if wire.delay_ms > 0 {
@@ -214,7 +217,7 @@ fn relayed(wire: Wire, sides: [&str; 2], relay: &Path) -> Vec<Step> {
     let mut steps = vec![run(&["ip", "-n", near, "link", "del", "wire"])];
     for (side, address) in [(near, NEAR), (far, FAR)] {
         steps.push(run(&["ip", "-n", side, "tuntap", "add", "dev", "wire", "mode", "tun"]));
-        // Room for all that is on its way: a full queue would lose packets.
+        // Room for all packets in transit: a full queue would lose packets.
         let device = ["ip", "-n", side, "link", "set", "wire", "mtu", "1500", "txqueuelen", "50000"];
         steps.push(run(&device));
         steps.push(run(&["ip", "-n", side, "addr", "add", &format!("{address}/30"), "dev", "wire"]));
@@ -225,7 +228,7 @@ fn relayed(wire: Wire, sides: [&str; 2], relay: &Path) -> Vec<Step> {
     steps
 }
 
-/// The last of the processors that may be used: the first one has the most interrupts.
+/// Select the last available processor, because the first one has the most interrupts.
 pub(super) fn last_processor(status: &str) -> Option<u32> {
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     list.trim().rsplit([',', '-']).next()?.parse().ok()
@@ -241,7 +244,7 @@ pub(super) fn words(text: &[&str]) -> Vec<String> {
     text.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Debian's package of a command that is missing, for a reason.
+/// Returns the reason text with Debian's package of a missing command.
 pub(super) fn package_of(program: &str) -> &'static str {
     match program {
         "ip" | "tc" => " (Debian: iproute2)",

@@ -1,4 +1,4 @@
-//! Names, plans and what removes them; and one real veth pair, where this is allowed.
+//! Names, plans and undo steps; and one real veth pair, if the system allows it.
 
 use super::kind::KINDS;
 use super::*;
@@ -51,7 +51,7 @@ fn names_tell_whose_they_are() {
     assert_eq!(plan::stale(&names, |pid| pid == 7), ["taut-bench-8-0"]);
 }
 
-/// Whatever a plan makes in the machine itself has something that removes it.
+/// Each object that a plan creates in the machine itself has an undo step.
 #[test]
 fn all_that_outlives_a_run_is_removed() {
     for (name, _) in KINDS {
@@ -65,7 +65,7 @@ fn all_that_outlives_a_run_is_removed() {
                 Step::Write(path, _) => !path.starts_with("/groups/taut-bench-7-3"),
                 Step::Start(_) => true,
                 Step::OneOf(ways) => ways.iter().flat_map(|(_, steps)| steps).any(|step| match step {
-                    // In a namespace of the run, with which it goes.
+                    // Objects in a namespace of the run disappear with the namespace.
                     Step::Run(words) | Step::Start(words) => {
                         !words.iter().any(|word| word.starts_with("taut-bench-7-3-"))
                     }
@@ -94,7 +94,7 @@ fn delay_and_loss_are_on_both_sides() {
     assert_eq!(text("veth-loss-0.1").matches("\"loss\", \"0.1%\"").count(), 2);
     assert_eq!(text("veth-loss-0.1").matches("rps_cpus").count(), 2, "packets stay in order");
     assert_eq!(text("veth-loss-1").matches("\"--probability\", \"0.01\"").count(), 2);
-    // Where there is no netem, the devices of a relay take the place of the pair, also in the namespaces.
+    // Without netem, the devices of a relay replace the pair, also in the namespaces.
     assert!(text("veth-delay").contains("\"/programs/wire\", \"wire\", \"taut-bench-7-3-near\""));
     assert_eq!(text("veth-delay").matches("\"tuntap\", \"add\"").count(), 2);
     assert!(!text("veth-loss-1").contains("tuntap"));
@@ -120,7 +120,7 @@ fn the_mount_of_the_cpu_controller_is_found_in_both_versions() {
     std::fs::remove_dir_all(mount).unwrap();
 }
 
-/// Over an ordinary folder in place of a mount, whose files keep what was written.
+/// An ordinary folder replaces the mount; its files keep the written text.
 #[test]
 fn half_a_core_is_a_quota_and_programs_join_its_group() {
     for delegated in [false, true] {

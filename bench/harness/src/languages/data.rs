@@ -1,4 +1,4 @@
-//! `benchmark_data.json`: what was measured, run by run, and the figures drawn from it.
+//! `benchmark_data.json`: the measurements of each run, and the figures derived from them.
 
 use super::trial::Kind;
 use crate::machine::Machine;
@@ -6,20 +6,20 @@ use crate::statistics;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The language that the others are compared with.
+/// Baseline for the other languages.
 pub(crate) const BASELINE: &str = "cpp";
 
 /// The whole file.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Data {
-    /// When the last rows were measured.
+    /// Time of the last measurement of rows.
     pub(crate) date: String,
     pub(crate) machine: Machine,
     pub(crate) compilers: BTreeMap<String, String>,
-    /// Path, size and SHA-256 of each library that was swapped in.
+    /// Path, size and SHA-256 of each library that was measured.
     pub(crate) libraries: BTreeMap<String, String>,
     pub(crate) repeats: u32,
-    /// What the longer counts were limited by; 0 if by nothing.
+    /// Time budget of the longer counts; 0 if there was no limit.
     #[serde(default)]
     pub(crate) budget_seconds: f64,
     /// Each language on each library, in the order of the tables.
@@ -48,20 +48,20 @@ pub(crate) struct Cell {
     pub(crate) kind: String,
     pub(crate) size: u64,
     pub(crate) count: u64,
-    /// Which of the plan's counts this is, of the shortest on: languages may divide them.
+    /// Index of the count in the plan, the shortest first. Languages may divide the counts.
     pub(crate) length: usize,
-    /// By figure, one value a trial.
+    /// By figure, one value per trial.
     pub(crate) samples: BTreeMap<String, Vec<f64>>,
     pub(crate) failures: Vec<String>,
-    /// How long the last trial took, with all around it.
+    /// Duration of the last trial, including start and end of the processes.
     #[serde(default)]
     pub(crate) trial_seconds: f64,
-    /// When the last trial was, if that is not when the row was begun: parts of a row can be measured again.
+    /// Time of the last trial, if it differs from the start of the row: parts of a row can be measured again.
     #[serde(default)]
     pub(crate) date: String,
 }
 
-/// A figure: its name in `samples`, and which way is better.
+/// A figure: its name in `samples`, and its better direction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Figure {
     Mean,
@@ -89,7 +89,7 @@ impl Figure {
     }
 }
 
-/// The name of a kind in the file.
+/// Name of a kind in the file.
 pub(crate) fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Latency => "latency",
@@ -102,12 +102,12 @@ impl Cell {
         self.samples.get(figure.key()).map_or(&[], Vec::as_slice)
     }
 
-    /// How many there were.
+    /// Returns the number of trials.
     pub(crate) fn trials(&self) -> usize {
         self.samples.values().next().map_or(0, Vec::len) + self.failures.len()
     }
 
-    /// How long a round trip or a message takes, if that was measured.
+    /// Returns the median time of a round trip or a message, if it was measured.
     pub(crate) fn seconds_each(&self) -> Option<f64> {
         match self.median(Figure::Rate) {
             Some(rate) => Some(1.0 / rate),
@@ -115,7 +115,7 @@ impl Cell {
         }
     }
 
-    /// None if every trial failed.
+    /// Returns `None` if every trial failed.
     pub(crate) fn median(&self, figure: Figure) -> Option<f64> {
         let values = self.values(figure);
         (!values.is_empty()).then(|| statistics::median(values))
@@ -123,23 +123,23 @@ impl Cell {
 }
 
 impl Row {
-    /// The cell of that kind and size with the plan's shortest (0) or a longer count.
+    /// Returns the cell of that kind and size with the plan's shortest (0) or a longer count.
     pub(crate) fn cell(&self, kind: &str, size: u64, length: usize) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.kind == kind && cell.size == size && cell.length == length)
     }
 
-    /// When the cell was measured.
+    /// Returns the time when the cell was measured.
     pub(crate) fn date<'a>(&'a self, cell: &'a Cell) -> &'a str {
         if cell.date.is_empty() { &self.date } else { &cell.date }
     }
 
-    /// When its cells were measured: the first and the last.
+    /// Returns the times of its first and last measured cell.
     pub(crate) fn dates(&self) -> (&str, &str) {
         let dates = || self.cells.iter().map(|cell| self.date(cell));
         (dates().min().unwrap_or(&self.date), dates().max().unwrap_or(&self.date))
     }
 
-    /// The cell with the longest count that has a result.
+    /// Returns the cell with the longest count that has a result.
     pub(crate) fn longest(&self, figure: Figure, size: u64) -> Option<&Cell> {
         self.cells
             .iter()
@@ -156,19 +156,20 @@ pub(crate) struct Ratio {
     pub(crate) interval: (f64, f64),
 }
 
-/// Of two cells; none unless both have results.
+/// Compares two cells. Returns `None` unless both have results.
 pub(crate) fn ratio(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
     let value = subject.median(figure)? / reference.median(figure)?;
     let interval = statistics::ratio_interval(subject.values(figure), reference.values(figure));
     Some(Ratio { value, interval })
 }
 
-/// What a language costs beside the baseline, as a share of the baseline's figure; more is worse for times and rates alike.
+/// Returns the overhead of a language over the baseline, as a share of the baseline's figure. More is worse
+/// for times and for rates.
 pub(crate) fn overhead(ratio: f64, figure: Figure) -> f64 {
     if figure.smaller_is_better() { ratio - 1.0 } else { 1.0 - ratio }
 }
 
-/// The band that an overhead falls in.
+/// Returns the band of an overhead.
 pub(crate) fn band(overhead: f64) -> &'static str {
     match overhead {
         o if o < 0.05 => "< 5 %",
@@ -183,12 +184,13 @@ impl Data {
         self.rows.iter().find(|row| row.language == language && row.library == library)
     }
 
-    /// The C++ row that `row` compares with: on its library; on Tautline for an implementation of its own.
+    /// Returns the C++ row to compare `row` with: on its library, or on Tautline for an implementation of its
+    /// own.
     pub(crate) fn baseline_of(&self, row: &Row) -> Option<&Row> {
         self.row(BASELINE, if row.library == "own" { "libzmq" } else { &row.library })
     }
 
-    /// Languages in the order of the tables, each once.
+    /// Returns the languages in the order of the tables, each once.
     pub(crate) fn languages(&self) -> Vec<&Row> {
         let mut seen = Vec::new();
         self.rows
@@ -201,7 +203,7 @@ impl Data {
             .collect()
     }
 
-    /// Sizes that were measured, ascending.
+    /// Returns the measured sizes in ascending order.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let mut sizes: Vec<u64> =
             self.rows.iter().flat_map(|row| row.cells.iter().map(|cell| cell.size)).collect();
@@ -210,8 +212,9 @@ impl Data {
         sizes
     }
 
-    /// Takes over what `newer` measured; rows and cells that it has not stay. With the shortest count it has begun anew: longer ones
-    /// that it had no time for would stand for another day, or another version.
+    /// Merges the measurements of `newer`. Rows and cells that it lacks stay. If it measured the shortest
+    /// count of a row again, the row's older longer counts are dropped: they would belong to another day or
+    /// another version.
     pub(crate) fn merge(mut self, newer: Self) -> Self {
         for row in newer.rows {
             let place =

@@ -1,22 +1,23 @@
-//! Language descriptors (`bench/languages/NAME/language.toml`), and the rows of the benchmark that they stand for.
+//! Language descriptors (`bench/languages/NAME/language.toml`), and the rows of the benchmark that they
+//! define.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How the library under a binding is chosen.
+/// Method of selecting the library under a binding.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Swap {
     /// The binding asks the loader for `libzmq.so.5`: LD_LIBRARY_PATH.
     Loader,
-    /// The binding brings a libzmq in a file of its own: both are put before it, LD_PRELOAD.
+    /// The binding brings a libzmq in a separate file: LD_PRELOAD puts both libraries before it.
     Preload,
-    /// The binding has libzmq 4.3.5 compiled in, as its users get it; Tautline is put before it, LD_PRELOAD.
+    /// The binding has libzmq 4.3.5 compiled in, as its users get it: LD_PRELOAD puts Tautline before it.
     Bundled,
     /// The binding is an implementation of its own.
     Own,
-    /// The binding is made of Tautline.
+    /// The binding contains Tautline.
     BuiltIn,
 }
 
@@ -26,7 +27,7 @@ struct File {
     title: String,
     binding: String,
     swap: Swap,
-    /// Throughput is measured over this part of the messages.
+    /// Divisor of the message count for throughput.
     #[serde(default = "one")]
     slow: u64,
 }
@@ -38,20 +39,21 @@ fn one() -> u64 {
 /// One language with one binding.
 #[derive(Clone, Debug)]
 pub(crate) struct Language {
-    /// The folder's name.
+    /// Name of the folder.
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) binding: String,
     pub(crate) swap: Swap,
     pub(crate) slow: u64,
-    /// Where its four programs are.
+    /// Folder of its four programs.
     pub(crate) programs: PathBuf,
-    /// What its build said of compilers, runtimes and the binding.
+    /// Versions of compilers, runtimes and the binding, as reported by its build.
     pub(crate) versions: BTreeMap<String, String>,
 }
 
 impl Language {
-    /// Reads the descriptor `name` and finds its programs; the inner error says why the language has to be skipped.
+    /// Reads the descriptor `name` and finds its programs. The inner error is the reason to skip the
+    /// language.
     pub(crate) fn read(
         directory: &Path,
         name: &str,
@@ -83,7 +85,7 @@ impl Language {
         }))
     }
 
-    /// The libraries it runs on, in the order of the tables.
+    /// Returns its libraries, in the order of the tables.
     pub(crate) fn libraries(&self) -> &'static [&'static str] {
         match self.swap {
             Swap::Loader | Swap::Preload | Swap::Bundled => &["libzmq", "tautline"],
@@ -93,7 +95,7 @@ impl Language {
     }
 }
 
-/// Every folder with a descriptor, by name, the baseline first.
+/// Returns every folder with a descriptor, by name, the baseline first.
 pub(crate) fn names(directory: &Path, baseline: &str) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut names: Vec<String> = entries

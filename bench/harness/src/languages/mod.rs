@@ -1,7 +1,9 @@
-//! `tautline-bench languages`: what a binding costs in each language, on libzmq 4.3.5 and on Tautline.
+//! `tautline-bench languages`: measures the cost of a binding in each language, on libzmq 4.3.5 and on
+//! Tautline.
 //!
-//! `language` reads the descriptors, `trial` runs one pair of processes and proves which library they had, `rounds` runs all
-//! trials, `data` keeps what was measured, `pages` and `plots` show it. `docs/develop/methodology.md` says what is measured and how.
+//! `language` reads the descriptors, `trial` runs one pair of processes and proves which library they used,
+//! `rounds` runs all trials, `data` stores the measurements, `pages` and `plots` show them.
+//! `docs/develop/methodology.md` describes the method.
 
 mod data;
 mod language;
@@ -21,32 +23,32 @@ use std::process::Command;
 use std::time::Duration;
 use trial::{Kind, Libraries};
 
-/// What the command line asks for.
+/// Options of the command line.
 pub(crate) struct Arguments {
     /// Descriptors and the plan: `bench/languages`.
     pub(crate) directory: PathBuf,
-    /// Where `bench/languages/build.sh` left the programs.
+    /// Output folder of `bench/languages/build.sh`, with the programs.
     pub(crate) programs: PathBuf,
     /// The two `libzmq.so.5`.
     pub(crate) libzmq: PathBuf,
     pub(crate) tautline: PathBuf,
-    /// Where the results go: `docs/results`.
+    /// Output folder: `docs/results`.
     pub(crate) out: PathBuf,
-    /// These languages only, and the baseline; empty for all.
+    /// Only these languages, and the baseline; empty for all.
     pub(crate) only: Vec<String>,
-    /// Sizes in bytes; empty for the plan's.
+    /// Sizes in bytes; empty for the plan's sizes.
     pub(crate) sizes: Vec<u64>,
     /// `latency` or `throughput` only.
     pub(crate) kind: Option<String>,
-    /// Instead of the plan's.
+    /// Overrides the plan's number of rounds.
     pub(crate) repeats: Option<u32>,
-    /// The shortest count of each cell only.
+    /// Only the shortest count of each cell.
     pub(crate) short: bool,
-    /// A tenth of the shortest counts, twice: to try it out. Nothing is kept of what was there.
+    /// A trial run: a tenth of the shortest counts, two rounds. Existing measurements are not merged.
     pub(crate) quick: bool,
-    /// Stops after that time; the same command goes on from there.
+    /// Stops after that time. The same command continues later.
     pub(crate) part: Option<Duration>,
-    /// An interrupted run is not taken up.
+    /// Starts again instead of continuing an interrupted run.
     pub(crate) fresh: bool,
 }
 
@@ -55,7 +57,7 @@ pub(crate) struct Arguments {
 struct Plan {
     repeats: u32,
     sizes: Vec<u64>,
-    /// The longest that a trial with one of the longer counts may take; 0 for any time.
+    /// Time limit of a trial with one of the longer counts; 0 for no limit.
     budget_seconds: f64,
     latency: Latency,
     throughput: Throughput,
@@ -117,7 +119,7 @@ impl Plan {
     }
 }
 
-/// Measures, merges with what is there, and writes the pages; true when nothing failed.
+/// Measures, merges with the existing file, and writes the pages. Returns true if no trial failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     let plan = Plan::read(&arguments.directory)?;
     let points = plan.points(arguments);
@@ -188,7 +190,7 @@ pub(crate) fn report(out: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The languages to run, and those to skip with the reason.
+/// Returns the languages to run, and those to skip with the reason.
 fn find(arguments: &Arguments) -> Result<(Vec<Language>, BTreeMap<String, String>), String> {
     let names = language::names(&arguments.directory, BASELINE)?;
     if let Some(unknown) = arguments.only.iter().find(|name| !names.contains(name)) {
@@ -234,7 +236,7 @@ fn resolved(path: &Path) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Size and SHA-256 of a library.
+/// Returns the size and SHA-256 of a library.
 fn identity(path: &Path) -> String {
     let sum = Command::new("sha256sum").arg(path).output().ok();
     let sum =

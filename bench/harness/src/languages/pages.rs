@@ -1,4 +1,4 @@
-//! The pages of `docs/results`: `analysis.md` over all languages, and one for each.
+//! Pages of `docs/results`: `analysis.md` about all languages, and one page for each.
 
 use super::data::{BASELINE, Cell, Data, Figure, Ratio, Row, band, overhead, ratio};
 use super::plots::short;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 const FIGURES: [Figure; 2] = [Figure::Mean, Figure::Rate];
 
-/// Every page: file name under the results, and text.
+/// Returns every page: file name under the results, and text.
 pub(super) fn all(data: &Data) -> Vec<(String, String)> {
     let mut pages = vec![("analysis.md".to_owned(), analysis(data))];
     for language in data.languages() {
@@ -34,7 +34,8 @@ fn value(figure: Figure, value: Option<f64>) -> String {
     }
 }
 
-/// A ratio with its interval; bold if it was lost, `~` if the interval holds 1.
+/// Formats a ratio with its interval. Bold if it was lost, `~` if the interval contains
+/// 1.
 fn ratio_text(ratio: Option<Ratio>, figure: Figure) -> String {
     let Some(ratio) = ratio else { return String::new() };
     let (low, high) = ratio.interval;
@@ -120,7 +121,7 @@ fn environment(data: &Data, text: &mut String) {
     }
 }
 
-/// When a language was measured, on all its libraries.
+/// Returns the time when a language was measured, on all its libraries.
 fn dates(data: &Data, language: &Row) -> String {
     let rows = || data.rows.iter().filter(|row| row.language == language.language).map(Row::dates);
     let first = rows().map(|(first, _)| first).min().unwrap_or(&language.date);
@@ -128,7 +129,7 @@ fn dates(data: &Data, language: &Row) -> String {
     if first == last { first.to_owned() } else { format!("from {first} to {last}") }
 }
 
-/// What was won and what not, counted.
+/// Counts the won and the other comparisons.
 fn summary(data: &Data, text: &mut String) {
     text.push_str("\n## Tautline beside libzmq under the same binding\n\n");
     text.push_str("Ratios of medians: times below 1 and rates above 1 are Tautline's.\n\n| language |");
@@ -233,7 +234,7 @@ fn skipped(data: &Data, text: &mut String) {
     }
 }
 
-/// Everything that was measured with one language.
+/// Returns all measurements of one language.
 fn page(data: &Data, language: &Row) -> String {
     let mut text = format!(
         "# {}\n\n{}. Measured {} by `make languages`; see [the analysis](analysis.md) for the machine and the others, and \

@@ -1,11 +1,11 @@
-//! The plots of `docs/results`: bars beside each other for every language, drawn by `plotters`.
+//! Plots of `docs/results`: bars beside each other for every language, drawn by `plotters`.
 
 use super::data::{BASELINE, Cell, Data, Figure, Ratio, Row, ratio};
 use crate::statistics::range;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Colours of libzmq, Tautline, and implementations of their own, as in the report; told apart in grey, too.
+/// Colours of libzmq, Tautline, and independent implementations, as in the report. They also differ in grey.
 const LIBZMQ: RGBColor = RGBColor(0xa7, 0xb4, 0xc2);
 const TAUTLINE: RGBColor = RGBColor(0x12, 0x84, 0x7d);
 const OWN: RGBColor = RGBColor(0x8b, 0x6b, 0xb1);
@@ -14,10 +14,10 @@ const BAR: i32 = 16;
 const LABELS: i32 = 190;
 const PANEL: i32 = 360;
 const TOP: i32 = 84;
-/// What stands right of a bar.
+/// Text to the right of a bar.
 const BESIDE: i32 = 96;
 
-/// One bar: its length is `value`, its label says it, and a thin line goes from the one of its ends to the other.
+/// One bar: its length is `value`, its label is the text, and a thin line marks its interval.
 struct Bar {
     value: f64,
     ends: (f64, f64),
@@ -25,16 +25,16 @@ struct Bar {
     colour: RGBColor,
 }
 
-/// The bars of every language for one size.
+/// Bars of every language for one size.
 struct Panel {
     title: String,
     /// By language, in the order of the labels.
     groups: Vec<Vec<Bar>>,
-    /// What a ratio is held against, and its name.
+    /// Reference value of the ratios, and its name.
     mark: Option<(f64, &'static str)>,
 }
 
-/// Every plot: file name under the results, and SVG.
+/// Returns every plot: file name under the results, and SVG.
 pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
     let figures = |figure| data.sizes().into_iter().map(move |size| absolute(data, figure, size)).collect();
     let gains =
@@ -62,7 +62,7 @@ pub(super) fn all(data: &Data) -> Result<Vec<(String, String)>, String> {
     plots
         .into_iter()
         .map(|(name, title, panels)| {
-            // A language that is here on one library only has nothing to compare.
+            // A language with only one library has no comparison.
             let shown: Vec<bool> =
                 (0..labels.len()).map(|at| panels.iter().any(|panel| !panel.groups[at].is_empty())).collect();
             let keep = |at: &usize| shown[*at];
@@ -109,7 +109,7 @@ fn absolute(data: &Data, figure: Figure, size: u64) -> Panel {
     Panel { title: size_title(figure, size), groups: groups.collect(), mark: None }
 }
 
-/// How fast every language is on either library, C++ on libzmq being 100 per cent.
+/// Plots the speed of every language on either library. C++ on libzmq is 100 per cent.
 fn speeds(data: &Data, figure: Figure, size: u64) -> Panel {
     let baseline = data.row(BASELINE, "libzmq").and_then(|row| row.longest(figure, size));
     let bar = |row: &Row| {
@@ -142,7 +142,7 @@ fn gains(data: &Data, figure: Figure, size: u64) -> Panel {
     Panel { title: size_title(figure, size), groups: groups.collect(), mark: Some((1.0, "1x")) }
 }
 
-/// How many times as good the subject is, for rates and times alike.
+/// Returns how many times as good the subject is, for rates and for times.
 fn better(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
     if figure.smaller_is_better() {
         ratio(reference, subject, figure)
@@ -151,7 +151,7 @@ fn better(subject: &Cell, reference: &Cell, figure: Figure) -> Option<Ratio> {
     }
 }
 
-/// Three figures.
+/// Rounds to three significant digits.
 pub(super) fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -160,7 +160,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// Panels in rows of three, languages down the side of each row.
+/// Draws panels in rows of three, with the languages at the left of each row.
 fn draw(title: &str, labels: &[String], panels: &[Panel]) -> Result<String, Box<dyn std::error::Error>> {
     const COLUMNS: usize = 3;
     let rows_of = |panel: &Panel| panel.groups.iter().map(Vec::len).max().unwrap_or(1).max(1) as i32;
@@ -214,7 +214,7 @@ fn font(size: i32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&BLACK)
 }
 
-/// Where nothing is, where the longest bar ends, and what ratios are held against.
+/// Positions of zero, of the end of the longest bar, and of the reference.
 fn axis(
     area: &Area<'_>,
     panel: &Panel,
@@ -224,7 +224,7 @@ fn axis(
     let mut ticks = vec![(0.0, "0".to_owned()), (longest, short(longest))];
     if let Some((mark, name)) = panel.mark.filter(|(mark, _)| *mark <= longest) {
         ticks.push((mark, name.to_owned()));
-        // Where they would stand in each other.
+        // Omit labels that would overlap.
         ticks.retain(|(value, _)| *value == mark || (value - mark).abs() * scale > 40.0);
     }
     for (value, name) in ticks {

@@ -1,7 +1,8 @@
-//! Rounds over all cells, in each every language on every library in turn.
+//! Rounds over all cells. Each round runs every language on every library in turn.
 //!
-//! What is measured is kept in a file as it comes: an interrupted run is taken up where it was, and a long one can be done in parts.
-//! How many messages a longer trial has is limited by the plan's budget of time, with what the shorter one took in the first round.
+//! The measurements are written to a file as they arrive, so that an interrupted run can continue, and a long
+//! run can be split. The plan's time budget, together with the duration of the shorter trial in the first
+//! round, limits the number of messages in a longer trial.
 
 use super::data::{self, Cell, Row};
 use super::language::Language;
@@ -14,16 +15,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a trial is thought to take before one of its kind was seen.
+/// Assumed duration of a trial before the first one of its kind.
 const SHORT_GUESS: Duration = Duration::from_millis(1500);
-/// Of a trial: starting two processes, connecting, warming up.
+/// Fixed part of a trial: starting two processes, connecting, warming up.
 const AROUND: Duration = Duration::from_millis(600);
-/// How often what was measured is written to the file, at most.
+/// Shortest interval between two writes of the file.
 const KEEP: Duration = Duration::from_secs(5);
-/// A cell that failed so often is given up: a hang costs minutes each time.
+/// Number of failures after which a cell is skipped: a hang costs minutes each time.
 const GIVE_UP: usize = 2;
 
-/// What to do.
+/// Work to do.
 pub(super) struct Rounds<'a> {
     pub(super) languages: &'a [Language],
     pub(super) points: &'a [Point],
@@ -31,11 +32,11 @@ pub(super) struct Rounds<'a> {
     pub(super) repeats: u32,
     pub(super) libraries: &'a Libraries,
     pub(super) scratch: &'a Path,
-    /// The file of an unfinished run.
+    /// File of an unfinished run.
     pub(super) file: PathBuf,
-    /// What has to be the same for a run to be continued.
+    /// Parameters that must be equal for a run to continue.
     pub(super) key: String,
-    /// The run is interrupted after that time.
+    /// Time after which the run stops.
     pub(super) part: Option<Duration>,
 }
 
@@ -45,10 +46,10 @@ struct Unfinished {
     rows: Vec<Row>,
 }
 
-/// What came out.
+/// Result of the rounds.
 pub(super) enum Outcome {
     Finished(Vec<Row>),
-    /// So many trials of so many.
+    /// Finished trials, and all trials.
     Interrupted(usize, usize),
 }
 
@@ -101,7 +102,7 @@ impl Rounds<'_> {
         Ok(Outcome::Finished(rows))
     }
 
-    /// What an interrupted run has left, or empty rows.
+    /// Returns the rows of an interrupted run, or empty rows.
     fn begin(&self) -> Result<Vec<Row>, String> {
         if let Ok(text) = std::fs::read_to_string(&self.file) {
             match serde_json::from_str::<Unfinished>(&text) {
@@ -137,7 +138,7 @@ impl Rounds<'_> {
     fn keep(&self, rows: &[Row]) -> Result<(), String> {
         let unfinished = Unfinished { key: self.key.clone(), rows: rows.to_vec() };
         let text = serde_json::to_string(&unfinished).map_err(|e| e.to_string())?;
-        // Not in place: the old one is whole until the new one is.
+        // Write to a new file, so that the old one stays complete until the new one is.
         let next = self.file.with_extension("new");
         std::fs::write(&next, text)
             .and_then(|()| std::fs::rename(&next, &self.file))
@@ -167,13 +168,14 @@ impl Rounds<'_> {
         }
     }
 
-    /// Whether the cell has a trial in this round.
+    /// True if the cell has a trial in this round.
     fn wanted(&self, cell: &Cell, round: usize) -> bool {
         cell.count > 0 && cell.trials() <= round && cell.failures.len() < GIVE_UP
     }
 
-    /// Messages of a trial: of a longer one as many as the slower of the language's libraries manages in the budget, the same for both.
-    /// 0 if that is not much more than the shorter trial has.
+    /// Returns the number of messages of a trial. A longer trial has as many as the slower of the language's
+    /// libraries handles within the budget, the same number for both. Returns 0 if that is not much more than
+    /// the shorter trial has.
     fn count(&self, rows: &[Row], at: usize, place: usize) -> u64 {
         let (cell, language) = (&rows[at].cells[place], &rows[at].language);
         let slowest = rows
@@ -194,7 +196,7 @@ impl Rounds<'_> {
         cells.filter(|cell| cell.count > 0).count() * self.repeats as usize
     }
 
-    /// How long what is left will take, as far as that is known.
+    /// Estimates the remaining time from the known durations.
     fn left(&self, rows: &[Row]) -> Duration {
         let cells = rows.iter().flat_map(|row| &row.cells);
         cells
@@ -214,7 +216,7 @@ impl Rounds<'_> {
     }
 }
 
-/// Of `planned` messages those that fit into the budget, rounded down to two digits.
+/// Returns the part of `planned` messages that fits into the budget, rounded down to two digits.
 fn limited(planned: u64, shortest: u64, seconds_each: f64, budget_seconds: f64) -> u64 {
     let mut count = planned;
     if seconds_each > 0.0 && budget_seconds > 0.0 {

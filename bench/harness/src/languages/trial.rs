@@ -1,4 +1,4 @@
-//! One trial: the two processes of one cell, and the proof of which library they ran on.
+//! One trial: the two processes of one cell, and the proof of which library they used.
 
 use super::language::{Language, Swap};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The `libzmq.so.5` of either library, resolved.
+/// `libzmq.so.5` of either library, with its path resolved.
 pub(crate) struct Libraries {
     pub(crate) libzmq: PathBuf,
     pub(crate) tautline: PathBuf,
@@ -22,14 +22,14 @@ impl Libraries {
     }
 }
 
-/// What is measured.
+/// One measurement task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Latency,
     Throughput,
 }
 
-/// The four numbers that a pair of programs is called with.
+/// The four numbers in the arguments of a pair of programs.
 #[derive(Clone, Copy)]
 pub(crate) struct Task {
     pub(crate) kind: Kind,
@@ -38,7 +38,7 @@ pub(crate) struct Task {
     pub(crate) warm_up: u64,
 }
 
-/// The line that the measuring side prints.
+/// Output line of the measuring side.
 #[derive(Deserialize)]
 struct Line {
     #[serde(alias = "rounds")]
@@ -49,12 +49,13 @@ struct Line {
     figures: BTreeMap<String, f64>,
 }
 
-/// Longest time a trial may take.
+/// Time limit of a trial.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How often the processes are looked at until it is known what they run on.
+/// Interval between two checks of the processes until their library is known.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Runs the task once. What it measured, by name: `mean_us`, `p50_us` and `p99_us`, or `messages_per_second`.
+/// Runs the task once. Returns the measurements by name: `mean_us`, `p50_us` and `p99_us`, or
+/// `messages_per_second`.
 pub(crate) fn run(
     language: &Language,
     library: &str,
@@ -64,7 +65,7 @@ pub(crate) fn run(
 ) -> Result<BTreeMap<String, f64>, String> {
     let port = free_port().map_err(|e| format!("no free port: {e}"))?;
     let endpoint = format!("tcp://127.0.0.1:{port}");
-    // The side that measures prints: the one that asks, or the one that receives.
+    // The measuring side prints the result: the requester, or the receiver.
     let (local, remote, measuring) = match task.kind {
         Kind::Latency => ("local_lat", "remote_lat", 1),
         Kind::Throughput => ("local_thr", "remote_thr", 0),
@@ -112,7 +113,8 @@ fn choose(command: &mut Command, swap: Swap, library: &str, libraries: &Librarie
     }
 }
 
-/// Whether a process with these files in its memory runs on what it should: `None` while that cannot be told yet.
+/// Checks whether a process with these mapped files uses the intended library. Returns `None` while that is
+/// unknown.
 fn proven(
     maps: &str,
     language: &Language,
@@ -132,7 +134,7 @@ fn proven(
         Swap::Loader if files.is_empty() => None,
         Swap::Loader if has && files.len() == 1 => Some(Ok(())),
         Swap::Loader => other(),
-        // What the binding brings stays in the memory, behind the one that was put before it.
+        // The binding's own library stays mapped, behind the preloaded one.
         Swap::Preload if has => Some(Ok(())),
         Swap::Bundled if library == "tautline" && has => Some(Ok(())),
         Swap::Preload | Swap::Bundled if files.is_empty() && library == "tautline" => None,
@@ -170,7 +172,8 @@ impl Side {
         if self.proven {
             return Ok(());
         }
-        // A process that is gone cannot be looked at: if it was never proven, the trial does not count.
+        // A process that has ended cannot be checked. If its library was never proven, the trial does not
+        // count.
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap_or_default();
         match proof(&maps) {
             Some(Ok(())) if !maps.is_empty() => self.proven = true,
@@ -193,7 +196,7 @@ impl Drop for Side {
     }
 }
 
-/// Waits for both; the line of the side that measures.
+/// Waits for both processes. Returns the line of the measuring side.
 fn watch(
     sides: &mut [Side],
     measuring: usize,
@@ -208,7 +211,7 @@ fn watch(
         for side in sides.iter_mut() {
             side.look(proof)?;
         }
-        // Once all is proven nobody looks any more, so as not to disturb.
+        // After the proof, the checks stop, so that they do not disturb the measurement.
         let patience = if sides.iter().all(|side| side.proven) { LOOK * 50 } else { LOOK };
         for (side, output) in sides.iter_mut().zip(&mut outputs) {
             if output.is_some() {

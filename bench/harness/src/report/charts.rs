@@ -1,4 +1,4 @@
-//! The report's charts, each from the results to one SVG.
+//! Charts of the report, each from the results to one SVG.
 
 use super::micro;
 use super::svg::{Anchor, Svg};
@@ -6,13 +6,13 @@ use crate::results::{Figure, Results};
 use crate::scenario::{Cell, pattern_title, size_title};
 use crate::table::{ratio_text, three, value};
 
-/// Width of a small chart: a phone shows one below the other, a wide screen three, in about this size.
+/// Width of a small chart. At about this size, a phone shows one per row and a wide screen three.
 const CHART: f64 = 360.0;
 pub(super) const RATE: &str = "messages_per_second";
-/// The patterns whose cells are transports times sizes.
+/// Patterns whose cells are transports times sizes.
 pub(super) const MATRIX: [&str; 3] = ["push_pull", "router_router", "pub_sub"];
 
-/// The one-way cells of one variant (API and processes), which the ratio and the absolute chart show.
+/// One-way cells of one variant (API and processes), for the ratio chart and the absolute chart.
 pub(super) fn one_way<'a>(results: &'a Results, variant: &Option<String>) -> Vec<&'a Cell> {
     results
         .distinct_cells()
@@ -21,7 +21,7 @@ pub(super) fn one_way<'a>(results: &'a Results, variant: &Option<String>) -> Vec
         .collect()
 }
 
-/// What went wrong in a figure, if anything: such a bar is not a speed.
+/// Returns the failure of a figure, if any. The bar of a failure is not a speed.
 fn flaw(figure: Option<&Figure>) -> Option<&'static str> {
     match figure {
         None => Some("not run"),
@@ -35,7 +35,7 @@ fn flaw(figure: Option<&Figure>) -> Option<&'static str> {
     }
 }
 
-/// Consecutive cells with the same key, with their first position and number.
+/// Groups consecutive cells with the same key, with their first position and number.
 fn groups<K: PartialEq>(cells: &[&Cell], key: impl Fn(&Cell) -> K) -> Vec<(usize, usize)> {
     let mut groups: Vec<(usize, usize)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
@@ -47,7 +47,8 @@ fn groups<K: PartialEq>(cells: &[&Cell], key: impl Fn(&Cell) -> K) -> Vec<(usize
     groups
 }
 
-/// Throughput of `library` by the reference's, a chart for each pattern: a bar for each cell, up from 1x where won, down where not.
+/// Throughput of `library` relative to the reference, a chart for each pattern: a bar for each cell, up from
+/// 1x if it won, down if it lost.
 pub(super) fn ratios(results: &Results, library: &str, cells: &[&Cell]) -> String {
     let all: Vec<f64> = cells
         .iter()
@@ -65,7 +66,7 @@ pub(super) fn ratios(results: &Results, library: &str, cells: &[&Cell]) -> Strin
     html + "</div>"
 }
 
-/// The chart of one pattern; `bottom` and `top` are the powers of two where it ends.
+/// Draws the chart of one pattern. `bottom` and `top` are the powers of two at its ends.
 fn ratios_of(results: &Results, library: &str, cells: &[&Cell], (bottom, top): (f64, f64)) -> String {
     let (left, above, height) = (34.0, 26.0, 210.0);
     let mut svg = Svg::new(CHART, above + height + 42.0);
@@ -109,7 +110,7 @@ fn ratios_of(results: &Results, library: &str, cells: &[&Cell], (bottom, top): (
                 );
                 svg.bar(class, (middle - bar / 2.0, from), (bar, to - from), &hint);
                 svg.line("whisker", (middle, y(least)), (middle, y(most)));
-                // A label at the tip would sit on the whisker.
+                // A label at the tip would overlap the whisker.
                 let tip = if ratio.ratio >= 1.0 { y(most.max(ratio.ratio)) - 4.0 } else { y(least) + 11.0 };
                 svg.text("value", Anchor::Middle, (middle, tip), &three_short(ratio.ratio));
             }
@@ -130,16 +131,16 @@ fn three_short(ratio: f64) -> String {
     if ratio >= 10.0 { format!("{ratio:.0}") } else { format!("{ratio:.1}") }
 }
 
-/// The lowest and the highest of some values, if they are known.
+/// Returns the lowest and the highest of some values, if they are known.
 type Ends = Option<(f64, f64)>;
 
-/// What a small chart shows of a figure.
+/// Content of a small chart for a figure.
 pub(super) struct Quantity {
-    /// The middle, and the ends.
+    /// Middle, and both ends.
     pub(super) of: fn(&Figure) -> (f64, Ends),
-    /// A value in a few characters.
+    /// Formats a value in a few characters.
     pub(super) short: fn(f64) -> String,
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub(super) long: fn(f64) -> String,
 }
 
@@ -157,7 +158,7 @@ pub(super) const PROCESSOR: Quantity = Quantity {
     long: |seconds| format!("{} \u{b5}s a message", three(seconds)),
 };
 
-/// A quantity of every library, one small chart for each pattern and transport, logarithmic.
+/// Draws a quantity of every library, one small chart for each pattern and transport, logarithmic.
 pub(super) fn absolute(results: &Results, cells: &[&Cell], quantity: &Quantity) -> String {
     let values: Vec<f64> = cells
         .iter()
@@ -204,7 +205,7 @@ pub(super) fn absolute(results: &Results, cells: &[&Cell], quantity: &Quantity) 
                     svg.text("small", Anchor::Middle, (centre, tip - 3.0), &(quantity.short)(value));
                 }
                 if let Some(trouble) = trouble {
-                    // Red on a red bar would not be read.
+                    // Red text on a red bar would be unreadable.
                     let class = if figure.is_some_and(|f| f.runs > 0) { "inside" } else { "flaw" };
                     svg.text(class, Anchor::Middle, (x + bar / 2.0, above + height - 4.0), trouble);
                 }
@@ -221,7 +222,7 @@ fn spread_hint(title: &str, cell: &Cell, long: impl Fn(f64) -> String, middle: f
     format!("{title}, {}: {}{ends}", cell.title(), long(middle))
 }
 
-/// `3.2M`, `44K`.
+/// Formats a count: `3.2M`, `44K`.
 fn short_rate(rate: f64) -> String {
     let two = |v: f64| if v >= 9.95 { format!("{v:.0}") } else { format!("{v:.1}").replace(".0", "") };
     match rate {
@@ -231,7 +232,7 @@ fn short_rate(rate: f64) -> String {
     }
 }
 
-/// A heading and a bar for each library, for each cell and metric; `mark` is a line across all of them.
+/// Draws a heading and a bar for each library, for each cell and metric. `mark` is a line across all of them.
 pub(super) fn rows(results: &Results, rows: &[(&Cell, &str, String)], mark: Option<(f64, &str)>) -> String {
     const WIDTH: f64 = 480.0;
     let (left, right, bar, head, gap) = (2.0, 128.0, 15.0, 17.0, 8.0);
@@ -296,7 +297,7 @@ pub(super) fn rows(results: &Results, rows: &[(&Cell, &str, String)], mark: Opti
     format!("<div class=\"rows\">{}</div>", svg.finish("bars"))
 }
 
-/// The machine over the time of the run: raw TCP, and the cache line.
+/// Draws the machine's speed over the time of the run: raw TCP, and the cache line.
 pub(super) fn calibration(results: &Results) -> String {
     let samples = &results.calibration.samples;
     let last = samples.last().map_or(1.0, |s| s.at_seconds.max(1.0));
@@ -311,7 +312,7 @@ pub(super) fn calibration(results: &Results) -> String {
     ] {
         let (above, height, left) = (26.0, 80.0, 44.0);
         let mut svg = Svg::new(CHART, above + height + 18.0);
-        // One sample that met another program must not flatten the rest.
+        // One sample that another program disturbed must not flatten the others.
         let mut values: Vec<f64> = points.iter().map(|p| p.1).collect();
         values.sort_by(f64::total_cmp);
         let usual = values.get(values.len() * 9 / 10).copied().unwrap_or(1.0);

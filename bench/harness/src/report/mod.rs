@@ -1,6 +1,6 @@
-//! `report.html`: the results as one page without any outside resource, charts drawn as SVG in it.
+//! `report.html`: the results as one page without outside resources, with charts as inline SVG.
 //!
-//! It shows what was not won and what went wrong before the charts: a reader who looks for the catch finds it first.
+//! It shows the lost cells and the failures before the charts, so that a sceptical reader finds them first.
 
 mod charts;
 mod svg;
@@ -13,7 +13,7 @@ use crate::table::{ratio_text, three, unit, value};
 use charts::RATE;
 use svg::escape;
 
-/// The whole page.
+/// Returns the whole page.
 pub(crate) fn html(results: &Results) -> String {
     let Some((reference, subjects)) = results.libraries.split_first() else { return String::new() };
     let mut page = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
@@ -83,7 +83,7 @@ fn subtitle(results: &Results) -> String {
     )
 }
 
-/// The ratios of one library's rates, or of its times.
+/// Returns the ratios of one library's rates, or of its times.
 fn ratios<'a>(results: &'a Results, library: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Ratio> {
     results.ratios.iter().filter(move |r| r.library == library && r.metric == metric)
 }
@@ -98,7 +98,7 @@ fn cards(results: &Results, library: &str) -> String {
     if !rates.is_empty() {
         let sound = |r: &&&Ratio| results.figure(&r.cell, library, RATE).is_some_and(Figure::sound);
         let won = rates.iter().filter(|r| r.won()).filter(sound).count();
-        // A cell without a ratio failed: it counts as not won.
+        // A cell without a ratio has failed: it counts as not won.
         let all = results.cells.iter().filter(|f| f.library == library && f.metric == RATE).count();
         let class = if won == all { "good" } else { "" };
         html += &card(class, &format!("{won} of {all}"), "throughput cells won");
@@ -275,7 +275,7 @@ fn fan_out(results: &Results) -> String {
     html + &charts::rows(results, &rows, None)
 }
 
-/// How many cells were won, by pattern and metric.
+/// Returns the number of won cells, by pattern and metric.
 fn wins(results: &Results) -> String {
     if results.wins.is_empty() {
         return String::new();

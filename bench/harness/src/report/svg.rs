@@ -1,15 +1,15 @@
-//! The little SVG that the charts need: bars, lines, text. Colours and fonts come from the page's style sheet.
+//! A small SVG writer for the charts: bars, lines, text. Colours and fonts come from the page's style sheet.
 
 use std::fmt::{Display, Write};
 
-/// A drawing in its own coordinates; the page scales it to its width.
+/// A drawing in its own coordinates. The page scales it to its width.
 pub(super) struct Svg {
     width: f64,
     height: f64,
     body: String,
 }
 
-/// Where a text's position is.
+/// Alignment of a text relative to its position.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -22,7 +22,7 @@ impl Svg {
         Self { width, height, body: String::new() }
     }
 
-    /// A bar; `hint` shows when the pointer rests on it.
+    /// Draws a bar. `hint` is shown when the pointer rests on it.
     pub(super) fn bar(&mut self, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), hint: &str) {
         let (w, h) = (w.max(0.5), h.max(0.5));
         self.add(format_args!(
@@ -50,7 +50,7 @@ impl Svg {
         ));
     }
 
-    /// A line through all points.
+    /// Draws a line through all points.
     pub(super) fn path(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut list = String::new();
         for (x, y) in points {
@@ -75,7 +75,7 @@ impl Svg {
     }
 }
 
-/// Text as HTML and XML want it.
+/// Escapes text for HTML and XML.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,4 +1,4 @@
-//! The report's tables: every figure, and the facts of machine and versions.
+//! Tables of the report: every figure, and the facts about machine and versions.
 
 use super::{micro, svg::escape};
 use crate::environments::{self, Entry};
@@ -53,7 +53,8 @@ fn row(results: &Results, cell: &Cell, metric: &str) -> String {
         match figure.filter(|f| f.runs > 0) {
             Some(f) => {
                 let show = |v: f64| escape(&micro(&value(metric, v)));
-                // Over inproc a ratio compares runs of one state only: then those are shown.
+                // Over inproc, a ratio compares only runs in one machine state, so only
+                // those are shown.
                 let mut ratios = results.ratios.iter().filter(|r| r.cell == *cell && r.metric == metric);
                 let median = match ratios.find(|r| number == 0 || r.library == library.name) {
                     Some(ratio) if number == 0 => ratio.compared.1,

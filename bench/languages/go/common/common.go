@@ -1,5 +1,5 @@
-// Package common has what the four programs share: arguments, numbered messages, and the line of JSON that the harness
-// reads.
+// Package common contains the shared code of the four programs: arguments, numbered messages, and the line of
+// JSON that the harness reads.
 package common
 
 import (
@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// Arguments returns the endpoint, the size in bytes, how many, and how many before those as a warm-up.
+// Arguments returns the endpoint, the size in bytes, the number of messages, and the number of warm-up
+// messages before them.
 func Arguments() (endpoint string, size int, count int, warmUp int) {
 	if len(os.Args) < 4 {
 		Fail(fmt.Errorf("arguments: endpoint size count [warm-up]"))

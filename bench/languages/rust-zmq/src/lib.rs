@@ -1,12 +1,13 @@
-//! What the four programs share: arguments, numbered messages, and the line of JSON that the harness reads.
+//! Shared code of the four programs: arguments, numbered messages, and the line of JSON that the harness
+//! reads.
 
-/// What a program was called with: `endpoint size count [warm-up]`.
+/// Arguments of a program: `endpoint size count [warm-up]`.
 pub struct Arguments {
     pub endpoint: String,
-    /// Of each message, in bytes.
+    /// Bytes of each message.
     pub size: usize,
     pub count: u64,
-    /// How many go before those that are measured.
+    /// Number of messages before the measured ones.
     pub warm_up: u64,
 }
 
@@ -36,7 +37,7 @@ pub fn fail(reason: &str) -> ! {
     std::process::exit(1)
 }
 
-/// Prints the figures of round trips: the whole time and each round's, in nanoseconds.
+/// Prints the figures of round trips: the total time and the time of each round, in nanoseconds.
 pub fn report_rounds(arguments: &Arguments, total: u64, times: &mut [u64]) {
     times.sort_unstable();
     let rounds = times.len();

@@ -1,4 +1,5 @@
-//! Connections of which only one end is the library's: ZMTP 3.0 without security over plain sockets, as far as PUSH needs it.
+//! Connections where only one end is the library's. The other end speaks ZMTP 3.0 without security over plain
+//! sockets, as far as PUSH needs it.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +14,7 @@ fn greeting() -> [u8; 64] {
     greeting
 }
 
-/// Connects, shakes hands and sends `body` (of less than 256 bytes) as one message.
+/// Connects, completes the handshake and sends `body` (of less than 256 bytes) as one message.
 pub(crate) fn connect(address: &str, body: &[u8]) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;

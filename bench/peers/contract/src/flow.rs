@@ -1,5 +1,6 @@
-//! One way: a sender, one receiver or several, by the receivers' clock. With a topic the receiver wants `matching` per
-//! cent of the messages, the sequence numbers are those of the wanted ones, and the clock starts with the sender.
+//! One way: a sender, one or several receivers, by the receivers' clock. With a topic, the receiver wants
+//! `matching` per cent of the messages. Then only the wanted messages have sequence numbers, and the clock
+//! starts with the sender.
 
 use crate::outcome::{cpu_seconds, sequence_of, stamp, Outcome, FINISH, HELLO};
 use crate::{End, Run, Trouble};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-/// What the threads of one flow tell each other without the library.
+/// State that the threads of one flow share without the library.
 pub(crate) struct Shared<'a> {
     receivers: u64,
     greeted: AtomicU64,
@@ -30,7 +31,8 @@ fn nap() {
     std::thread::sleep(Duration::from_micros(100));
 }
 
-/// Sends a control message until all receivers have seen it: a PUB may lose what comes before the subscription.
+/// Sends a control message until all receivers have seen it. A PUB may lose messages before the subscription
+/// arrives.
 async fn insist<E: End>(
     end: &mut E,
     run: &Run,
@@ -57,7 +59,8 @@ pub(crate) async fn send<E: End>(end: &mut E, run: &Run, shared: &Shared<'_>) ->
     let mut outcome = Outcome { sending: Some(cpu_seconds()), ..Outcome::default() };
     let at = run.topic.len();
     if at > 0 {
-        // Most of the work is the sender's: a receiver that only begins when all is sent would not have seen it.
+        // The sender does most of the work. A receiver that only begins after all is sent would not have
+        // measured it.
         outcome.begin();
     }
     let mut body = run.topic.clone();
@@ -109,7 +112,7 @@ pub(crate) async fn receive<E: End>(end: &mut E, run: &Run, shared: &Shared<'_>)
     }
     outcome.messages = run.count - outcome.lost.min(run.count);
     shared.done.fetch_add(1, Ordering::AcqRel);
-    // The sender tells the others until they know, and must not lose this one meanwhile.
+    // The sender repeats the end message until the receivers have seen it, and must not miss this one.
     while !shared.all(&shared.done) {
         nap();
     }

@@ -1,7 +1,8 @@
 //! The contract between the harness and a peer written in Rust (bench/README.md, "A new peer").
 //!
-//! A peer says how one end sends and receives; this crate parses the command line, runs both ends in threads of their
-//! own, stamps and checks every message, and prints the one line of JSON. An end is used by one thread only.
+//! A peer defines how one end sends and receives. This crate parses the command line, runs both ends in
+//! threads of their own, stamps and checks every message, and prints the one line of JSON. Only one thread
+//! uses an end.
 #![forbid(unsafe_code)]
 mod crowd;
 mod flow;
@@ -12,34 +13,35 @@ mod trips;
 
 use std::future::Future;
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Given before the contract's options by the peer's file, for a program with several modes.
+    /// Mode of a program that has several. The peer's file puts it before the contract's options.
     pub mode: String,
     pub pattern: String,
     pub transport: String,
     pub size: usize,
     pub count: u64,
-    /// `buffers` or `messages`, for a library that receives in both ways.
+    /// `buffers` or `messages`, for a library that can receive in both ways.
     pub api: String,
-    /// Round trips under way at a time.
+    /// Round trips in flight.
     pub window: u64,
-    /// How many `Subscribe` the one `Publish` has.
+    /// Number of `Subscribe` for the one `Publish`.
     pub subscribers: u64,
-    /// PUSH/PULL pairs side by side.
+    /// Number of parallel PUSH/PULL pairs.
     pub pairs: u64,
-    /// Of a hundred messages, how many a subscriber wants.
+    /// Percentage of the messages that a subscriber wants.
     pub matching: u64,
     pub connections: u64,
-    /// What a `Subscribe` subscribes to; the first bytes of the messages it wants.
+    /// Subscription of a `Subscribe`: the first bytes of the messages that it wants.
     pub topic: Vec<u8>,
     pub timeout_s: u64,
-    /// Where the binding end binds: `tcp://127.0.0.1:PORT`, `ipc:///tmp/...` or `inproc://...`.
+    /// Endpoint of the binding end: `tcp://127.0.0.1:PORT`, `ipc:///tmp/...` or `inproc://...`.
     pub endpoint: String,
 }
 
-/// What an end is. The second of each pair binds, the first connects; of `Publish` and `Subscribe` the first.
+/// Role of an end. The second of each pair binds, and the first connects. `Publish` binds, and `Subscribe`
+/// connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Push,
@@ -58,7 +60,7 @@ impl Role {
     }
 }
 
-/// Why there is no result.
+/// Reason for a missing result.
 #[derive(Debug)]
 pub enum Trouble {
     /// The library has no such socket or transport.
@@ -72,13 +74,13 @@ impl<E: std::fmt::Display> From<E> for Trouble {
     }
 }
 
-/// One end of a connection. A `Router` remembers from whom it received last and sends there.
+/// One end of a connection. A `Router` remembers the sender of the last message and sends to it.
 #[allow(async_fn_in_trait)]
 pub trait End {
     async fn send(&mut self, body: &[u8]) -> Result<(), Trouble>;
-    /// Receives one message into `body`, in place of what was there.
+    /// Receives one message into `body`, replacing its content.
     async fn receive(&mut self, body: &mut Vec<u8>) -> Result<(), Trouble>;
-    /// Sends what a mode that gathers has gathered; nothing elsewhere.
+    /// Sends the messages that a batching mode has gathered. Does nothing in the other modes.
     async fn flush(&mut self) -> Result<(), Trouble> {
         Ok(())
     }
@@ -88,13 +90,13 @@ pub trait End {
 #[allow(async_fn_in_trait)]
 pub trait Peer: Sync {
     type End: End;
-    /// Runs one end's whole life on the calling thread.
+    /// Runs one end from start to finish on the calling thread.
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T;
-    /// Opens an end. One that binds calls `bound` as soon as the other may connect.
+    /// Opens an end. A binding end calls `bound` as soon as the other end may connect.
     async fn open(&self, role: Role, run: &Run, bound: &dyn Fn()) -> Result<Self::End, Trouble>;
 }
 
-/// The `main` of a peer: its name and version, and how to make it for a run.
+/// `main` of a peer, with its name and version, and a function that creates it for a run.
 pub fn main<P: Peer>(version: &str, make: impl FnOnce(&Run) -> Result<P, Trouble>) {
     let run = match run::parse() {
         Ok(run) => run,
@@ -115,6 +117,6 @@ pub fn main<P: Peer>(version: &str, make: impl FnOnce(&Run) -> Result<P, Trouble
         let _ = std::fs::remove_file(path);
     }
     println!("{line}");
-    // Whatever runtimes still run need not be taken down in order.
+    // Running runtimes need no orderly shutdown.
     std::process::exit(0);
 }

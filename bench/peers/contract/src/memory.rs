@@ -1,8 +1,8 @@
-//! What idle connections occupy: resident memory of the process, before and after `connections` of them have carried
-//! one message each.
+//! Memory of idle connections: resident memory of the process, before and after `connections` of them have
+//! carried one message each.
 //!
-//! `memory_pairs` has a PUSH and a PULL for each, both in this process; `memory_crowd` one PULL, and peers that are plain
-//! sockets.
+//! `memory_pairs` has a PUSH and a PULL for each, both in this process. `memory_crowd` has one PULL, and
+//! peers that are plain sockets.
 
 use crate::outcome::{sequence_of, stamp, Outcome};
 use crate::run::{ends_must_work, place};
@@ -10,7 +10,7 @@ use crate::{crowd, End, Peer, Role, Run, Trouble};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What is freed late is freed by then.
+/// Time for deferred frees.
 const SETTLE: Duration = Duration::from_millis(300);
 
 fn resident_kib() -> f64 {
@@ -38,7 +38,8 @@ impl Meter {
     }
 }
 
-/// Opens and greets one pair before the measurement, as some of a library is only there once somebody uses it.
+/// Opens and greets one pair before the measurement, because a library may allocate some state at its first
+/// use.
 pub(crate) fn pairs<P: Peer>(peer: &P, run: &Run) -> Result<Outcome, Trouble> {
     let places: Vec<Run> = (0..=run.connections).map(|_| place(run)).collect::<Result<_, _>>()?;
     let (told, bound) = mpsc::channel::<()>();
@@ -102,7 +103,7 @@ pub(crate) fn crowd<P: Peer>(peer: &P, run: &Run) -> Result<Outcome, Trouble> {
         let (mut body, mut streams, mut meter) = (Vec::new(), Vec::new(), None);
         for number in 0..=run.connections {
             let (address, greeting) = (address.to_owned(), greeting.clone());
-            // Elsewhere, as this thread may be the one that answers the handshake.
+            // In another thread, because this thread may be the one that answers the handshake.
             let (made, stream) = mpsc::channel();
             std::thread::spawn(move || made.send(crowd::connect(&address, &greeting)));
             end.receive(&mut body).await?;

@@ -1,4 +1,4 @@
-//! What came of a run: every message checked, and the line of JSON that says so.
+//! Result of a run: every message checked, and the line of JSON that reports it.
 
 use crate::Run;
 use std::time::Instant;
@@ -17,7 +17,7 @@ pub(crate) fn stamp(body: &mut [u8], sequence: u64) {
     body[end..].copy_from_slice(&tail_of(sequence).to_le_bytes());
 }
 
-/// The sequence number of a whole message.
+/// Returns the sequence number of a whole message.
 pub(crate) fn sequence_of(body: &[u8], size: usize) -> Option<u64> {
     let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).ok();
     if body.len() != size {
@@ -27,7 +27,7 @@ pub(crate) fn sequence_of(body: &[u8], size: usize) -> Option<u64> {
     (number(&body[size - 8..])? == tail_of(sequence)).then_some(sequence)
 }
 
-/// Processor time of the whole process.
+/// Returns the processor time of the whole process.
 pub(crate) fn cpu_seconds() -> f64 {
     use nix::sys::{resource, time::TimeVal};
     let seconds = |t: TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
@@ -37,17 +37,17 @@ pub(crate) fn cpu_seconds() -> f64 {
     }
 }
 
-/// What one end has seen, or all of them together.
+/// Observations of one end, or of all of them together.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) messages: u64,
     pub(crate) lost: u64,
     pub(crate) reordered: u64,
     pub(crate) corrupted: u64,
-    /// When the measured part began and ended, and the processor time then.
+    /// Start and end of the measured part, and the processor time at each.
     pub(crate) began: Option<(Instant, f64)>,
     pub(crate) ended: Option<(Instant, f64)>,
-    /// When a sender began: processor time is counted from there.
+    /// Start of a sender: processor time is counted from there.
     pub(crate) sending: Option<f64>,
     pub(crate) samples_ns: Vec<u64>,
     pub(crate) metrics: Vec<(&'static str, f64)>,
@@ -80,7 +80,7 @@ impl Outcome {
         }
     }
 
-    /// Both ends, or several streams: from the first that began to the last that ended.
+    /// Combines both ends, or several streams: from the first start to the last end.
     pub(crate) fn add(mut self, other: Outcome) -> Outcome {
         self.messages += other.messages;
         self.lost += other.lost;

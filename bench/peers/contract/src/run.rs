@@ -6,7 +6,7 @@ use crate::{memory, trips, Peer, Role, Run, Trouble};
 use std::sync::{mpsc, Barrier};
 use std::time::Duration;
 
-/// As zmq-bench's filter has them.
+/// As in the filter pattern of zmq-bench.
 const TOPIC: &[u8] = b"s0000000";
 
 pub(crate) fn parse() -> Result<Run, String> {
@@ -64,14 +64,15 @@ pub(crate) fn parse() -> Result<Run, String> {
     place(&run).map_err(|trouble| format!("{trouble:?}"))
 }
 
-/// The same run at an endpoint of its own.
+/// The same run at its own endpoint.
 pub(crate) fn place(run: &Run) -> Result<Run, Trouble> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static PLACES: AtomicU64 = AtomicU64::new(0);
     let number = PLACES.fetch_add(1, Ordering::Relaxed);
     let endpoint = match run.transport.as_str() {
         "tcp" => {
-            // Not 127.0.0.1: connections leave from there, and one of them might take the port meanwhile.
+            // Not 127.0.0.1: outgoing connections use that address, and one of them might take the port in
+            // the meantime.
             let address = format!("127.1.{}.{}:0", number / 250, 1 + number % 250);
             format!("tcp://{}", std::net::TcpListener::bind(address)?.local_addr()?)
         }
@@ -105,7 +106,8 @@ pub(crate) fn go<P: Peer>(peer: &P, run: &Run) -> Result<Outcome, Trouble> {
     }
 }
 
-/// `pairs` of `near` and `far` ends side by side, each sending its part; `fars` of them for each near one.
+/// Runs `pairs` of `near` and `far` ends in parallel, each sending its part, with `fars` far ends for each
+/// near one.
 fn flows<P: Peer>(
     peer: &P,
     run: &Run,
@@ -133,7 +135,7 @@ fn flows<P: Peer>(
                     let _ = told.send(());
                 })
             }));
-            // An error of it comes out below; it tells no more then.
+            // Its error is reported below, after which it sends no further reports.
             let _ = bound.recv();
             for _ in 0..fars_connect {
                 ends.push(scope.spawn(move || life(peer, connects, part, shared, &|| {})));
@@ -166,7 +168,7 @@ fn life<P: Peer>(
     }))
 }
 
-/// An end that failed ends the process: the other one may wait for it for ever.
+/// An end that failed ends the process, because the other end might wait for it forever.
 pub(crate) fn ends_must_work(outcome: Result<Outcome, Trouble>) -> Result<Outcome, Trouble> {
     match &outcome {
         Ok(_) => {}

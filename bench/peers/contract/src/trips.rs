@@ -1,5 +1,5 @@
-//! There and back: one at a time, `window` under way, or in batches of `window` that go and come back as one; by the
-//! requester's clock.
+//! Round trips: one at a time, `window` in flight, or in batches of `window` that are sent and returned
+//! together; by the requester's clock.
 
 use crate::outcome::{sequence_of, stamp, Outcome, FINISH, HELLO};
 use crate::{End, Run, Trouble};
@@ -49,7 +49,7 @@ pub(crate) async fn pipeline<E: End>(end: &mut E, run: &Run) -> Result<Outcome, 
             }
             end.flush().await?;
         }
-        // Half of what is on its way, so that sends come in batches here too.
+        // Half of the messages in flight, so that sends are batched here too.
         for _ in 0..((sent - taken).div_ceil(2)) {
             end.receive(&mut body).await?;
             outcome.take(sequence_of(&body, run.size), &mut expected);
@@ -61,7 +61,7 @@ pub(crate) async fn pipeline<E: End>(end: &mut E, run: &Run) -> Result<Outcome, 
     Ok(outcome)
 }
 
-/// A whole batch there, then a whole batch back.
+/// A whole batch in one direction, then a whole batch back.
 pub(crate) async fn batches<E: End>(end: &mut E, run: &Run) -> Result<Outcome, Trouble> {
     let mut body = vec![0; run.size];
     let batches = (run.count / run.window).max(2);
@@ -70,7 +70,7 @@ pub(crate) async fn batches<E: End>(end: &mut E, run: &Run) -> Result<Outcome, T
     for number in 0..=batches {
         let kind = if number == batches { FINISH } else { number * run.window };
         if number == 1 {
-            // The first one has come back: both ends are there.
+            // The first one has come back: both ends are ready.
             outcome.begin();
         }
         for i in 0..run.window {

@@ -1,6 +1,6 @@
-//! monocoque-rs as a peer: each end on a single-threaded runtime in a thread of its own, as it wants to be used.
-//! `--mode coalescing` gathers writes until flush (PUSH, DEALER and ROUTER, as the library has it); without, every send
-//! is a write.
+//! monocoque-rs as a peer: each end on a single-threaded runtime in its own thread, as the library intends.
+//! `--mode coalescing` gathers writes until flush (PUSH, DEALER and ROUTER, as in the library). Without it,
+//! every send is a write.
 use bench_contract::{End, Peer, Role, Run, Trouble};
 use bytes::Bytes;
 use monocoque::zmq::{
@@ -23,10 +23,10 @@ enum Side {
     Router(Box<RouterSocket>, Vec<Bytes>, Gather),
 }
 
-/// Whether what is sent waits for a flush.
+/// True if messages wait for a flush.
 type Gather = bool;
 
-/// The binding end is only at it when this one may already connect.
+/// The binding end may not listen yet when this end may already connect.
 async fn persist<T, F: Future<Output = std::io::Result<T>>>(connect: impl Fn() -> F) -> Result<T, Trouble> {
     let mut last = None;
     for _ in 0..2000 {

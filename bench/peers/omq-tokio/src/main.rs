@@ -15,7 +15,7 @@ impl Peer for Omq {
     type End = Side;
 
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        // Nothing here ever waits for anything but inside a blocking call.
+        // All waiting happens inside blocking calls.
         let mut future = std::pin::pin!(future);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         loop {

@@ -1,21 +1,21 @@
-//! What both kinds of ends have in common.
+//! Common parts of both kinds of ends.
 
 use bench_contract::Run;
 use tautline::{Message, Multipart};
 
-/// How an end sends and receives, and to whom a ROUTER sends.
+/// Mode of sending and receiving, and the receiver of a ROUTER's messages.
 pub struct Way {
     pub messages: bool,
     pub room: usize,
     pub to: Message,
-    /// What is to be sent is gathered until the flush, what is received is taken many at a time.
+    /// Sends are gathered until the flush, and many messages are received at a time.
     pub batches: bool,
     pub gathered: Vec<Message>,
     pub addressed: Vec<Multipart>,
     pub taken: Vec<Message>,
 }
 
-/// How many messages are taken at a time.
+/// Number of messages received at a time.
 pub const MOST: usize = 100;
 
 impl Way {
@@ -32,15 +32,15 @@ impl Way {
     }
 }
 
-/// The next part of what was taken, which is in `taken` from the last to the first.
+/// Returns the next part of the received messages, which `taken` holds in reverse order.
 pub fn next_taken(taken: &mut Vec<Message>) -> Message {
     taken.pop().unwrap_or_default()
 }
 
-/// An enum with a variant for the socket of each kind, and how to open it.
+/// Defines an enum with a variant for the socket of each kind, and its constructor.
 macro_rules! ends {
     ($side:ident, $($kind:ident $(. $option:ident ($value:expr))? for $role:ident),*; $socket:ident, $become:expr) => {
-        #[allow(dead_code)] // who only sends needs no way
+        #[allow(dead_code)] // an end that only sends does not use it
         pub enum $side {
             $($kind($socket<tautline::kind::$kind>, Way)),*
         }
@@ -99,7 +99,7 @@ macro_rules! send {
     }};
 }
 
-/// Sends what was gathered.
+/// Sends the gathered messages.
 macro_rules! flush {
     ($socket:expr, $way:expr $(, $wait:tt)?) => {{
         if $way.batches {

@@ -24,7 +24,7 @@ impl Threads {
 impl Peer for Threads {
     type End = Side;
 
-    /// Nothing ever waits but inside a blocking call.
+    /// All waiting happens inside blocking calls.
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = std::pin::pin!(future);
         loop {

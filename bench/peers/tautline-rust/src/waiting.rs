@@ -1,4 +1,4 @@
-//! Where an end's future runs.
+//! Executor of an end's future.
 
 use bench_contract::Trouble;
 use std::future::Future;
@@ -10,9 +10,9 @@ use tokio::runtime::{Builder, Runtime};
 pub enum Executor {
     /// A tokio runtime for each thread.
     Current,
-    /// One tokio runtime; the threads of the ends drive their futures, its workers the I/O.
+    /// One tokio runtime. The threads of the ends run their futures, its workers the I/O.
     Multi(Runtime),
-    /// No runtime at all.
+    /// No runtime.
     Plain,
 }
 

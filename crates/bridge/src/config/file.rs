@@ -1,11 +1,11 @@
-//! The tables of the file as they are read.
+//! Tables of the file, before they are checked.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
 
-/// One value, or a list of them.
+/// One value, or a list of values.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore {

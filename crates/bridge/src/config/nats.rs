@@ -1,4 +1,4 @@
-//! Where NATS is, and how the bridge logs in.
+//! NATS servers, and the login of the bridge.
 
 use std::path::PathBuf;
 
@@ -8,53 +8,55 @@ use toml::Spanned;
 use super::{Lines, file};
 use crate::fault::Fault;
 
-/// Where NATS is, and how the bridge logs in.
+/// NATS servers, and the login of the bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nats {
-    /// Where the servers stand in the file.
+    /// Line of the servers in the file.
     pub line: usize,
     /// Servers, as URLs.
     pub servers: Vec<String>,
-    /// Where the login stands in the file; the servers' line without one.
+    /// Line of the login in the file, or of the servers if there is no login.
     pub login_line: usize,
-    /// What it shows there.
+    /// Credentials for the login.
     pub login: Login,
-    /// Certificates.
+    /// TLS certificates.
     pub tls: Tls,
 }
 
 impl Nats {
-    /// Whether both mean the same.
+    /// True if both mean the same.
     pub fn is_like(&self, other: &Nats) -> bool {
         (&self.servers, &self.login, &self.tls) == (&other.servers, &other.login, &other.tls)
     }
 }
 
-/// How the bridge logs in. Secrets stay in their files, which are read at each connection.
+/// Login of the bridge. Secrets stay in their files, which the bridge reads at each
+/// connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
-    /// Not at all.
+    /// No login.
     Nobody,
-    /// A file with a JWT and its key, as `nsc` makes it.
+    /// File with a JWT and its key, as `nsc` writes it.
     Credentials(PathBuf),
-    /// A file with the seed of an nkey.
+    /// File with the seed of an nkey.
     Nkey(PathBuf),
-    /// A file with a token.
+    /// File with a token.
     Token(PathBuf),
-    /// A user, and a file with the password.
+    /// User name, and a file with the password.
     Password(String, PathBuf),
 }
 
 /// Certificates, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tls {
-    /// Those of the authorities that the servers' certificates are of, beside the system's.
+    /// Authorities that signed the servers' certificates, in addition to the system's
+    /// authorities.
     pub ca: Option<PathBuf>,
-    /// That of the bridge, and its key.
+    /// Certificate of the bridge, and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// From the table of the file. Files that are named are there and can be read.
+/// Checks the table of the file. Every named file must exist and be readable.
 pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
     let (line, servers) = lines.take(raw.servers);
     let servers = servers.into_vec();
@@ -64,11 +66,11 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
     for server in &servers {
         let address: ServerAddr = server
             .parse()
-            .map_err(|error| Fault::new(line, format!("{server:?} is no server of NATS: {error}")))?;
+            .map_err(|error| Fault::new(line, format!("{server:?} is not a NATS server: {error}")))?;
         if address.username().is_some() || address.password().is_some() {
             return Err(Fault::new(
                 line,
-                "names and passwords do not stand in the address: `user` and `password_file`",
+                "put names and passwords into `user` and `password_file`, not into the address",
             ));
         }
     }
@@ -97,7 +99,7 @@ pub fn check(raw: file::Nats, lines: Lines<'_>) -> Result<Nats, Fault> {
         (None, Some(path)) => return Err(Fault::new(lines.take(path).0, "`password_file` needs `user`")),
     }
     if let Some((line, _)) = logins.get(1) {
-        return Err(Fault::new(*line, "one login only: `credentials`, `nkey_file`, `token_file`, or `user`"));
+        return Err(Fault::new(*line, "only one login: `credentials`, `nkey_file`, `token_file`, or `user`"));
     }
     let (login_line, login) = logins.pop().unwrap_or((line, Login::Nobody));
     let tls = raw.tls.map_or(Ok(Tls::default()), |raw| tls(raw, lines))?;
@@ -116,7 +118,7 @@ fn tls(raw: file::Tls, lines: Lines<'_>) -> Result<Tls, Fault> {
     Ok(Tls { ca, identity })
 }
 
-/// A file that can be read.
+/// Checks that a file can be read.
 fn readable(path: Spanned<PathBuf>, lines: Lines<'_>) -> Result<(usize, PathBuf), Fault> {
     let (line, path) = lines.take(path);
     match tautline_names::file::open(&path) {

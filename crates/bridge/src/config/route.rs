@@ -10,98 +10,98 @@ use super::{Lines, duration, name};
 use crate::fault::Fault;
 use crate::topic::Mapping;
 
-/// The messages that may be on their way to the stream, unless the route says otherwise.
+/// Default number of messages on their way to the stream.
 const WINDOW: usize = 256;
-/// The most.
+/// Largest number of messages on their way to the stream.
 const WINDOW_MAX: usize = 65_536;
 
-/// A route. Two are equal if there is nothing to change.
+/// A route. Compare routes with `is_like`, which ignores their lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Its name.
+    /// Name of the route.
     pub name: String,
     /// Its ZeroMQ side.
     pub link: Link,
-    /// Topics and subjects.
+    /// Mapping between topics and subjects.
     pub mapping: Mapping,
-    /// What it does, and promises.
+    /// Task of the route, and its promise.
     pub job: Job,
-    /// Where it stands in the file. Not part of what it is.
+    /// Line in the file. `is_like` ignores it.
     pub line: usize,
-    /// Where its stream stands in the file.
+    /// Line of its stream in the file.
     pub stream_line: usize,
 }
 
 impl Route {
-    /// Whether both do the same.
+    /// True if both do the same.
     pub fn is_like(&self, other: &Route) -> bool {
         (&self.name, &self.link, &self.mapping, &self.job)
             == (&other.name, &other.link, &other.mapping, &other.job)
     }
 }
 
-/// The socket of a route.
+/// Socket of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its type.
+    /// Type of the socket.
     pub socket: SocketType,
-    /// Where it is bound.
+    /// Endpoints to bind.
     pub bind: Vec<String>,
-    /// Where it is connected.
+    /// Endpoints to connect.
     pub connect: Vec<String>,
-    /// What a SUB subscribes to.
+    /// Subscriptions of a SUB.
     pub subscribe: Vec<String>,
-    /// Its high-water mark in both directions.
+    /// High-water mark in both directions.
     pub hwm: Option<u32>,
-    /// The longest part that is taken.
+    /// Length limit of a received part, in bytes.
     pub max_message_bytes: Option<u64>,
-    /// A ROUTER that is told when its peers go.
+    /// True if the ROUTER reports disconnected peers.
     pub notify: bool,
-    /// A PUB that waits for slow subscribers.
+    /// True if the PUB waits for slow subscribers.
     pub patient: bool,
 }
 
-/// The types of sockets that routes have.
+/// Socket types of routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketType {
     /// Subscribes.
     Sub,
-    /// Takes work.
+    /// Receives work.
     Pull,
-    /// Publishes, and sees its subscriptions.
+    /// Publishes, and receives the subscriptions of its peers.
     Pub,
-    /// Hands out work.
+    /// Distributes work.
     Push,
-    /// Knows its peers.
+    /// Addresses each peer by its routing id.
     Router,
     /// Asks its peers in turn.
     Dealer,
 }
 
-/// Where in a stream a replay begins.
+/// Place in a stream where a replay begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// With all that the stream has.
+    /// The first message of the stream.
     First,
-    /// With what comes.
+    /// The next new message.
     New,
-    /// With this message.
+    /// The message with this sequence number.
     Sequence(u64),
-    /// With the first message of this time.
+    /// The first message at or after this time.
     Time(SystemTime),
 }
 
-/// What a route does.
+/// Task of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     /// *As it comes*, into NATS.
     Publish,
-    /// *As it comes*, out of NATS: as a member of a group, with a queue of this length and a limit
-    /// of subscriptions.
+    /// *As it comes*, out of NATS: `group` is the queue group, `queue` the length of the queue,
+    /// `subscriptions` the limit of subscriptions.
     Deliver { group: Option<String>, queue: usize, subscriptions: usize },
     /// *Stored*: into a stream.
     Stored { stream: String, window: usize, id_part: Option<usize> },
-    /// *Worked off*: out of a stream, until a worker has answered.
+    /// *Worked off*: out of a stream. A message stays pending until a worker answers.
     WorkedOff {
         stream: String,
         consumer: String,
@@ -114,7 +114,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// What the file calls its promise.
+    /// Returns the name of the promise in the file.
     pub fn promise(&self) -> &'static str {
         match self {
             Job::Publish | Job::Deliver { .. } => "as it comes",
@@ -124,7 +124,7 @@ impl Job {
         }
     }
 
-    /// The stream that it needs.
+    /// Returns the stream that the route needs.
     pub fn stream(&self) -> Option<&str> {
         match self {
             Job::Publish | Job::Deliver { .. } => None,
@@ -135,12 +135,12 @@ impl Job {
     }
 }
 
-/// The most topics that the subscribers of a PUB *as it comes* may want.
+/// Default limit of the topics that the subscribers of a PUB *as it comes* may request.
 const SUBSCRIPTIONS: usize = 10_000;
 
 const PROMISES: &str = "the promises are \"as it comes\", \"stored\", \"worked off\" and \"replay\"";
 
-/// From the table of the file.
+/// Checks the table of the file.
 pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault> {
     let table = lines.of(Some(raw.span()));
     let mut raw = raw.into_inner();
@@ -153,7 +153,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
             let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
             Fault::new(
                 socket_line,
-                format!("{socket:?} is no socket of a route {promise:?}: that has {}", names.join(", ")),
+                format!("{socket:?} is not a socket of a route {promise:?}: use {}", names.join(", ")),
             )
         })
     };
@@ -163,7 +163,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
         "stored" => fits(&[("PULL", T::Pull), ("SUB", T::Sub), ("ROUTER", T::Router)])?,
         "worked off" => fits(&[("DEALER", T::Dealer), ("ROUTER", T::Router)])?,
         "replay" => fits(&[("PUB", T::Pub)])?,
-        _ => return Err(Fault::new(promise_line, format!("{promise:?} is no promise: {PROMISES}"))),
+        _ => return Err(Fault::new(promise_line, format!("{promise:?} is not a promise: {PROMISES}"))),
     };
     let mapping = mapping(&mut raw, lines)?;
     let stream_line = raw.stream.as_ref().map_or(line, |stream| lines.of(Some(stream.span())));
@@ -179,7 +179,7 @@ pub fn check(raw: Spanned<file::Route>, lines: Lines<'_>) -> Result<Route, Fault
     let link = link(&mut raw, socket, lines, line, notify, patient)?;
     if let Some((line, what)) = left(&raw, lines) {
         let what =
-            format!("`{what}` does not go with a route {promise:?} whose socket is {}", raw.socket.get_ref());
+            format!("`{what}` is not valid in a route {promise:?} whose socket is {}", raw.socket.get_ref());
         return Err(Fault::new(line.max(table), what));
     }
     Ok(Route { name, link, mapping, job, line, stream_line })
@@ -194,7 +194,7 @@ fn mapping(raw: &mut file::Route, lines: Lines<'_>) -> Result<Mapping, Fault> {
             (line, text) => {
                 return Err(Fault::new(
                     line,
-                    format!("{text:?} is no separator: one character, such as \"/\""),
+                    format!("{text:?} is not a separator: use one character, such as \"/\""),
                 ));
             }
         },
@@ -221,7 +221,7 @@ fn link(
             if !known.iter().any(|scheme| endpoint.starts_with(scheme)) {
                 return Err(Fault::new(
                     line,
-                    format!("{endpoint:?} is no endpoint: {}...", known.join("..., ")),
+                    format!("{endpoint:?} is not an endpoint: {}...", known.join("..., ")),
                 ));
             }
             endpoint::check(endpoint).map_err(|error| Fault::new(line, format!("{endpoint:?}: {error}")))?;
@@ -267,7 +267,7 @@ fn worked_off(raw: &mut file::Route, lines: Lines<'_>, line: usize) -> Result<Jo
     let consumer = raw.consumer.take().ok_or_else(|| {
         Fault::new(
             line,
-            "a route \"worked off\" needs `consumer`, a name under which the stream remembers how far it is",
+            "a route \"worked off\" needs `consumer`, a name under which the stream stores its position",
         )
     })?;
     let (_, consumer) = name(consumer, lines)?;
@@ -332,7 +332,7 @@ fn within(
     }
 }
 
-/// What no one has taken, and so does nothing here.
+/// Returns a key that the route does not use, with its line.
 fn left(raw: &file::Route, lines: Lines<'_>) -> Option<(usize, &'static str)> {
     fn at<T>(value: &Option<Spanned<T>>, lines: Lines<'_>) -> Option<usize> {
         value.as_ref().map(|value| lines.of(Some(value.span())))

@@ -1,8 +1,8 @@
 //! *As it comes*, from core NATS to PUB or PUSH.
 //!
-//! A PUB subscribes in NATS to what its subscribers want, while they want it. A PUSH subscribes to
-//! all of the route. What comes waits in a queue of a fixed length; what finds it full is dropped
-//! and counted.
+//! A PUB subscribes in NATS to the subjects that its subscribers want, as long as they want them. A
+//! PUSH subscribes to the whole route. Messages wait in a queue of a fixed length. If the queue is
+//! full, a message is dropped and counted.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -20,11 +20,11 @@ use crate::stop::Stop;
 use crate::topic::filters;
 use crate::zmq::Socket;
 
-/// Number of the subscription to the whole route for the prefixes beyond the limit: it counts as
-/// the newest one, so its end takes nothing from other subscriptions.
+/// Number of the subscription to the whole route, for the prefixes beyond the limit. It counts as
+/// the newest subscription, so its end takes no messages from other subscriptions.
 const WIDE: u64 = u64::MAX;
 
-/// A message, and the number of the subscription that brought it.
+/// A message, and the number of the subscription that delivered it.
 type Brought = (u64, async_nats::Message);
 
 pub async fn run(socket: Socket, course: &Arc<Course>, stop: Stop) {
@@ -78,12 +78,12 @@ fn hand_over(
     }
     course.counters.received.add();
     let Some(parts) = incoming(&course.route.mapping, message) else {
-        return course.refuse("its parts do not go with its length");
+        return course.refuse("its part lengths do not match its payload");
     };
     if !subscriptions.is_wanted(&parts[0]) {
         return course.counters.unwanted.add();
     }
-    // Subscribers at their high-water mark miss it: the socket counts that.
+    // Subscribers at their high-water mark miss the message. The socket counts that.
     match socket.try_send(as_parts(&parts)) {
         Ok(()) => course.counters.done.add(),
         Err(_) => course.counters.dropped.add(),
@@ -112,7 +112,7 @@ async fn push(
         let message = tokio::select! {
             biased;
             () = stop.asked(), if reading.is_some() => {
-                // What has come already goes on to the workers.
+                // The workers still get the messages that are queued.
                 reading = None;
                 continue;
             }
@@ -121,7 +121,7 @@ async fn push(
         let Some((_, message)) = message else { return };
         course.counters.received.add();
         let Some(parts) = incoming(&course.route.mapping, &message) else {
-            course.refuse("its parts do not go with its length");
+            course.refuse("its part lengths do not match its payload");
             continue;
         };
         match socket.send(as_parts(&parts)).await {
@@ -132,7 +132,7 @@ async fn push(
     }
 }
 
-/// Reads a subscription into the queue. Dropped, it has unsubscribed.
+/// Task that reads a subscription into the queue. Dropping it unsubscribes.
 struct Reading(JoinHandle<()>);
 
 impl Reading {
@@ -141,7 +141,7 @@ impl Reading {
             while let Some(message) = from.next().await {
                 if queue.try_send((number, message)).is_err() {
                     course.counters.dropped.add();
-                    course.complain("messages come faster than they leave, and are dropped");
+                    course.complain("the queue is full: messages are dropped");
                 }
             }
         }))
@@ -154,19 +154,19 @@ impl Drop for Reading {
     }
 }
 
-/// The subscriptions in NATS that bring what subscribers want here.
+/// Subscriptions in NATS for the subjects that subscribers want here.
 ///
-/// If subjects overlap, NATS delivers a message for each. The oldest subscription that brings it
-/// counts, and the copies of the others are skipped.
+/// If subjects overlap, NATS delivers a message once for each subscription. Only the copy of the
+/// oldest subscription counts; the other copies are skipped.
 ///
-/// An XPUB reports a prefix when the first peer wants it and when no peer wants it any more, so the
-/// prefixes of one peer cannot be counted. Prefixes beyond `most` are not refused: that would let
-/// one peer shut out the others. One subscription to the whole route brings them all. Any peer
-/// could ask for that with an empty prefix.
+/// An XPUB reports a prefix when the first peer subscribes and when the last peer unsubscribes, so
+/// the prefixes of one peer cannot be counted. Prefixes beyond `most` are not refused, because one
+/// peer could then shut out the others. Instead, one subscription to the whole route delivers them
+/// all. Any peer could cause the same with an empty prefix.
 struct Subscriptions {
     course: Arc<Course>,
     queue: mpsc::Sender<Brought>,
-    /// Prefixes that the subscribers want; true if the subjects of the prefix are subscribed to.
+    /// Prefixes that the subscribers want. True if the subjects of the prefix are subscribed to.
     prefixes: HashMap<Vec<u8>, bool>,
     /// Number of prefixes of each length.
     lengths: BTreeMap<usize, usize>,
@@ -174,10 +174,11 @@ struct Subscriptions {
     narrow: usize,
     /// True if the whole route is subscribed to, for the prefixes beyond `most`.
     wide: bool,
-    /// By subject: its number, how many prefixes need it, and what reads it.
+    /// By subject: number of the subscription, number of prefixes that need it, and its reading
+    /// task.
     active: HashMap<String, (u64, usize, Reading)>,
     next: u64,
-    /// Largest number of prefixes whose subjects are subscribed to.
+    /// Limit of prefixes whose subjects are subscribed to.
     most: usize,
 }
 
@@ -196,7 +197,7 @@ impl Subscriptions {
         }
     }
 
-    /// A message of subscribers: 1 or 0, and a prefix.
+    /// Handles a subscription message: 1 or 0, then a prefix.
     async fn wish(&mut self, message: &Multipart) {
         let bytes = message.first().map_or(&[][..], |part| part.as_bytes());
         match bytes {
@@ -239,8 +240,8 @@ impl Subscriptions {
             self.narrow -= 1;
             self.give_up(prefix);
         }
-        // Half, so that a prefix that comes and goes does not change this each time. Messages for
-        // the prefixes beyond `most` that are on their way at this moment are lost.
+        // Switch back at half the limit, so that one prefix that comes and goes does not switch
+        // each time. Messages in transit for the prefixes beyond `most` are lost at this moment.
         if self.wide && self.prefixes.len() <= self.most / 2 {
             let beyond = self.prefixes.iter().filter(|(_, narrow)| !**narrow);
             let beyond: Vec<_> = beyond.map(|(prefix, _)| prefix.clone()).collect();
@@ -284,7 +285,7 @@ impl Subscriptions {
         }
     }
 
-    /// True if no older subscription brings the same message.
+    /// True if no older subscription delivers the same message.
     fn is_first(&self, number: u64, subject: &str) -> bool {
         let bringing = filters(subject).filter_map(|filter| self.active.get(&filter));
         bringing.map(|(number, ..)| *number).min() == Some(number)

@@ -1,4 +1,5 @@
-//! *As it comes*, from SUB or PULL to core NATS: published once, and dropped while NATS is away.
+//! *As it comes*, from SUB or PULL to core NATS. A message is published once, and dropped while
+//! NATS is disconnected.
 
 use tautline::Multipart;
 
@@ -23,7 +24,7 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) -> Socket 
             pass(course, message).await;
         }
     }
-    // What is on its way may still leave.
+    // Flush the publications in the client's buffer.
     course.nats.flush().await;
     socket
 }

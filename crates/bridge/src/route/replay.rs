@@ -1,7 +1,7 @@
-//! *Replay*: from a place in a stream to PUB, to its end and on with what comes.
+//! *Replay*: from a place in a stream to PUB, up to its end, and then on with new messages.
 //!
-//! It begins when the first subscriber comes, goes on while there is one, and begins anew for the
-//! next one after that. A subscriber that cannot keep up is waited for.
+//! The replay begins with the first subscriber and runs while there is a subscriber. The next
+//! subscriber after that starts it from the beginning. The route waits for slow subscribers.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::config::{Job, Start};
 use crate::stop::Stop;
 use crate::zmq::Socket;
 
-/// The most subscriptions that are remembered.
+/// Limit of remembered subscriptions.
 const PREFIXES_MAX: usize = 10_000;
-/// Before a subscriber that has no room is tried again.
+/// Delay before the next send to a subscriber that had no room.
 const ROOM: Duration = Duration::from_millis(1);
 
 pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
@@ -54,27 +54,27 @@ pub async fn run(mut socket: Socket, course: &Course, mut stop: Stop) {
     }
 }
 
-/// What is played.
+/// State of the replay.
 #[derive(Default)]
 struct Tape {
     messages: Option<pull::Ordered>,
-    /// The number of the last one that was taken.
+    /// Sequence number of the last message taken.
     last: u64,
-    /// The one whose turn it is.
+    /// Next message to send.
     ready: Option<Vec<Bytes>>,
 }
 
 impl Tape {
-    /// The next message; `None` if there is none just now.
+    /// Returns the next message, or `None` if the stream has no further message now.
     async fn next(&mut self, course: &Course) -> Option<jetstream::Message> {
         stream::next(course, &mut self.messages, consume(course, self.last)).await
     }
 
-    /// Makes a message ready.
+    /// Prepares a message for sending.
     fn take(&mut self, course: &Course, message: Option<jetstream::Message>) {
         let (Some(message), Job::Replay { sequence, .. }) = (message, &course.route.job) else { return };
         let Ok(number) = message.info().map(|info| info.stream_sequence) else {
-            // It is asked for again.
+            // Request the messages again.
             self.messages = None;
             return;
         };
@@ -85,11 +85,11 @@ impl Tape {
         course.counters.received.add();
         match incoming(&course.route.mapping, &message) {
             Some(parts) => self.ready = Some(numbered(parts, *sequence, number)),
-            None => course.refuse("its parts do not go with its length"),
+            None => course.refuse("its part lengths do not match its payload"),
         }
     }
 
-    /// Sends what is ready, if there is room.
+    /// Sends the prepared message, if there is room.
     fn hand_over(&mut self, socket: &mut Socket, course: &Course) {
         let Some(parts) = self.ready.take() else { return };
         match socket.try_send(as_parts(&parts)) {
@@ -100,7 +100,7 @@ impl Tape {
     }
 }
 
-/// With the number behind the topic, as eight bytes, the highest first.
+/// Inserts the sequence number after the topic, as eight bytes, big-endian.
 fn numbered(mut parts: Vec<Bytes>, wanted: bool, number: u64) -> Vec<Bytes> {
     if wanted {
         parts.insert(1.min(parts.len()), Bytes::copy_from_slice(&number.to_be_bytes()));
@@ -110,7 +110,7 @@ fn numbered(mut parts: Vec<Bytes>, wanted: bool, number: u64) -> Vec<Bytes> {
 
 fn note(prefixes: &mut HashSet<Vec<u8>>, wish: &Multipart) {
     match wish.first().map_or(&[][..], |part| part.as_bytes()) {
-        // That there are some is what counts.
+        // Only the existence of subscriptions matters.
         [1, prefix @ ..] if prefixes.len() < PREFIXES_MAX => {
             prefixes.insert(prefix.to_vec());
         }

@@ -1,13 +1,14 @@
-//! *Stored*: from PULL, SUB or ROUTER into a stream, acknowledged by it.
+//! *Stored*: from PULL, SUB or ROUTER into a stream, with acknowledgements by the stream.
 //!
-//! At most `window` messages are on their way. Each is published again until the stream has
-//! acknowledged it, under the same id, so that the stream keeps it once. While the window is full
-//! nothing is read, and senders feel it.
+//! At most `window` messages are in flight. Each message is published again under the same id
+//! until the stream acknowledges it, so that the stream keeps it once. While the window is full,
+//! the route does not read, and its senders block.
 //!
-//! A message that the stream will never take is refused at once: the others go on. A ROUTER
-//! answers its REQ or DEALER peers: `stored` and the number in the stream, or `refused` and the
-//! reason. Each peer gets its answers in the order of its messages, and waits for no other peer.
-//! What was answered with `stored` is kept, whatever happens to the bridge.
+//! If the stream will never accept a message, the route refuses it at once and continues with the
+//! others. A ROUTER answers its REQ or DEALER peers: `stored` and the sequence number in the
+//! stream, or `refused` and the reason. Each peer gets its answers in the order of its messages,
+//! and waits for no other peer. After the answer `stored`, a message survives a crash of the
+//! bridge.
 
 mod lanes;
 
@@ -32,25 +33,27 @@ use crate::topic::{header_value, name_value, takes};
 use crate::zmq::Socket;
 use lanes::Lanes;
 
-/// Before the second attempt; twice as long before each one after.
+/// Delay before the second attempt. It doubles for each later attempt.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// The longest.
+/// Longest delay between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// The longest part that is an id. A stream keeps ids in memory.
+/// Length limit of a part that is an id, because a stream keeps ids in memory.
 const ID_MAX: usize = 1024;
-/// Answers that may wait for the answer to an earlier message of the same peer, of all peers.
+/// Limit of answers, of all peers, that wait for the answer to an earlier message of the same
+/// peer.
 const ANSWERS_MAX: usize = 65_536;
-/// Attempts in a row that get no answer, while the stream answers those for other messages. Then
-/// NATS does not forward this one: the bridge may not publish to its subject.
+/// Limit of consecutive attempts without an answer, while the stream answers other messages. At
+/// the limit, we assume that NATS does not forward the message, because the bridge may not publish
+/// to its subject.
 const UNHEARD: u32 = 3;
 
-/// What came of a message.
+/// Outcome of a message.
 struct Landed {
-    /// What stood before the message, if its sender waits for an answer.
+    /// Envelope of the message, if its sender waits for an answer.
     envelope: Option<Vec<Message>>,
-    /// Its place among the messages of its sender.
+    /// Position among the messages of its sender.
     ticket: u64,
-    /// The stream's answer, or why it will not have it.
+    /// The stream's acknowledgement, or the reason for the refusal.
     outcome: Result<PublishAck, String>,
 }
 
@@ -61,7 +64,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
         stream: stream.clone(),
         id_part: *id_part,
         asked: matches!(socket, Socket::Router(_)),
-        // Unique, as are the names of inboxes.
+        // Unique, like the names of inboxes.
         run: course.nats.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned(),
         number: 0,
     };
@@ -97,8 +100,8 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
     }
 }
 
-/// Tells the peer, if it waits for that, and the counters. An answer waits for those to earlier
-/// messages of its peer.
+/// Answers the peer, if it waits for an answer, and updates the counters. An answer waits for the
+/// answers to earlier messages of its peer.
 fn land(socket: &mut Socket, course: &Course, lanes: &mut Lanes<Landed>, landed: Landed) {
     match landed.envelope.as_deref().map(peer_of) {
         None => tell(socket, course, landed),
@@ -127,21 +130,21 @@ fn tell(socket: &mut Socket, course: &Course, landed: Landed) {
     };
     if let Some(mut parts) = landed.envelope {
         parts.extend(answer.map(Message::from));
-        // A peer that has gone, or does not read, is not waited for.
+        // If the peer is gone or does not read, drop its answer.
         if socket.try_send(parts).is_err() {
             course.counters.dropped.add();
         }
     }
 }
 
-/// From messages to their flights.
+/// Publishes messages, and returns a future for each outcome.
 struct Sender {
     course: Arc<Course>,
     stream: String,
     id_part: Option<usize>,
-    /// Peers wait for an answer.
+    /// True if peers wait for an answer.
     asked: bool,
-    /// Which run of this route it is.
+    /// Id of this run of the route.
     run: String,
     number: u64,
 }
@@ -162,7 +165,7 @@ impl Sender {
                 return Box::pin(std::future::ready(landed));
             }
         };
-        // In the order in which they came.
+        // Publish in the order of arrival.
         let first = publish(&self.course, &outgoing).await;
         let (course, stream, has_id) = (self.course.clone(), self.stream.clone(), self.id_part.is_some());
         Box::pin(async move {
@@ -186,7 +189,7 @@ impl Sender {
                 if part.len() > ID_MAX {
                     return Err("its id is longer than 1024 bytes");
                 }
-                // One user cannot take the ids of another.
+                // Add the user to the id, so that a user cannot use the ids of another user.
                 let user = part.user_id().filter(|user| !user.is_empty());
                 let user = user.map(|user| format!("{}:", name_value(user.as_bytes()))).unwrap_or_default();
                 format!("{name}:{user}{}", header_value(part.as_bytes()))
@@ -203,12 +206,12 @@ impl Sender {
     }
 }
 
-/// The routing id in an envelope.
+/// Returns the routing id in an envelope.
 fn peer_of(envelope: &[Message]) -> Vec<u8> {
     envelope.first().map_or_else(Vec::new, |id| id.as_bytes().to_vec())
 }
 
-/// Takes off what stands before the message: the peer's routing id, and the empty part of a REQ.
+/// Removes and returns the envelope: the peer's routing id, and the empty part of a REQ.
 fn envelope(message: &mut Multipart) -> Vec<Message> {
     let mut envelope = Vec::new();
     envelope.extend(message.pop_front());
@@ -224,7 +227,7 @@ async fn publish(course: &Course, message: &Outgoing) -> Result<PublishAckFuture
     course.nats.streams.send_publish(message.subject.clone(), publication).await
 }
 
-/// Publishes until the stream has acknowledged it.
+/// Publishes a message until the stream acknowledges it.
 async fn fly(
     course: &Course,
     stream: &str,
@@ -241,7 +244,7 @@ async fn fly(
             Err(error) => Err(error),
             Ok(acknowledgement) => tokio::select! {
                 answer = acknowledgement.into_future() => answer,
-                // What was asked over the connection before is not answered any more.
+                // A request on the previous connection gets no answer.
                 () = connection.renewed() => Err(PublishError::new(PublishErrorKind::BrokenPipe)),
             },
         };
@@ -280,18 +283,19 @@ async fn fly(
     }
 }
 
-/// Whether the same message will never be taken.
+/// True if the stream will never accept this message.
 fn is_final(error: &PublishError) -> bool {
     error.kind() == PublishErrorKind::MaxPayloadExceeded || refusal(error).is_some_and(is_permanent)
 }
 
-/// Whether JetStream refuses the message itself. A full stream, or a server without room, is worth
-/// waiting for; a subject that is full by itself is not, because only its own messages would wait.
+/// True if JetStream refuses the message itself. If the stream is full or a server has no room,
+/// the route retries. If only the subject is full, the route refuses, because only messages of
+/// that subject would wait.
 fn is_permanent(refusal: &jetstream::Error) -> bool {
     match refusal.error_code() {
         ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM
         | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM
-        // The subject is one of another stream.
+        // The subject belongs to another stream.
         | ErrorCode::STREAM_NOT_MATCH
         | ErrorCode::STREAM_SEALED => true,
         ErrorCode::STREAM_STORE_FAILED => refusal.to_string().contains("per subject"),
@@ -299,8 +303,8 @@ fn is_permanent(refusal: &jetstream::Error) -> bool {
     }
 }
 
-/// Why a subject that no stream has taken will not be taken later: the stream exists, and does
-/// not have it.
+/// Returns the reason if no stream will accept the subject: the stream exists and does not have
+/// this subject.
 async fn misses(course: &Course, stream: &str, subject: &str) -> Option<String> {
     let found = course.nats.streams.get_stream(stream).await.ok()?;
     let subjects = &found.cached_info().config.subjects;
@@ -308,8 +312,8 @@ async fn misses(course: &Course, stream: &str, subject: &str) -> Option<String> 
     (!has).then(|| format!("the stream {stream} does not take the subject {subject}"))
 }
 
-/// Whether the message with this number is not the one that was published. One that is gone, or
-/// cannot be had, counts as the same.
+/// True if the stored message with this number differs from the published one. A message that was
+/// deleted or cannot be read counts as the same.
 async fn is_another(course: &Course, stream: &str, number: u64, published: &Outgoing) -> bool {
     let Ok(stream) = course.nats.streams.get_stream_no_info(stream).await else { return false };
     let Ok(stored) = stream.get_raw_message(number).await else { return false };
@@ -321,7 +325,7 @@ fn refusal(error: &PublishError) -> Option<&jetstream::Error> {
     error.source().and_then(|source| source.downcast_ref::<jetstream::Error>())
 }
 
-/// With what JetStream says.
+/// Returns the error text, with JetStream's reason.
 fn words(error: &PublishError) -> String {
     refusal(error).map_or_else(|| error.to_string(), |refusal| format!("JetStream: {refusal}"))
 }

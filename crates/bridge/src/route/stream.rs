@@ -1,4 +1,4 @@
-//! The messages of a stream, which are asked for again after trouble.
+//! Messages of a stream, with a new request after each error.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -8,11 +8,12 @@ use futures_util::{FutureExt, Stream, StreamExt};
 
 use super::Course;
 
-/// Before a consumer is asked for again.
+/// Delay before a consumer is requested again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// The next message; `None` if there was trouble, which has been waited out. Where there are no
-/// `messages` yet, `consume` gets them. Dropped before its end, nothing was taken.
+/// Returns the next message. Returns `None` after an error and the delay that follows it. If
+/// `messages` is `None`, `consume` creates the stream. Cancel-safe: a cancelled call has taken
+/// no message.
 pub async fn next<S, M, E>(
     course: &Course,
     messages: &mut Option<S>,
@@ -45,7 +46,7 @@ where
     None
 }
 
-/// The next message, if it has come already.
+/// Returns the next message, if it has already arrived.
 pub fn at_hand<S, M, E>(course: &Course, messages: &mut Option<S>) -> Option<M>
 where
     S: Stream<Item = Result<M, E>> + Unpin,

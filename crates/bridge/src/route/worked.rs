@@ -1,8 +1,9 @@
-//! *Worked off*: from a stream to workers, acknowledged when the worker has answered.
+//! *Worked off*: from a stream to workers. A message is acknowledged when its worker has
+//! answered.
 //!
-//! A message that is not answered within the route's time JetStream gives out again. So each
-//! message is worked off at least once. The workers are REP sockets behind a DEALER ([`asked`]),
-//! or REQ sockets before a ROUTER ([`asking`]).
+//! JetStream redelivers a message that is not answered within the route's time, so each message
+//! is processed at least once. The workers are REP sockets behind a DEALER ([`asked`]), or REQ
+//! sockets in front of a ROUTER ([`asking`]).
 
 mod asked;
 mod asking;
@@ -22,17 +23,17 @@ use crate::config::Job;
 use crate::stop::Stop;
 use crate::zmq::{Heard, Socket};
 
-/// How often the server shows that it is there.
+/// Heartbeat interval of the server.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// The part of the time for the answer that may go by before it begins.
+/// Fraction (1/20) of the time for the answer that may pass before a worker gets the message.
 const BARELY: u32 = 20;
-/// How long a request for messages stands.
+/// Lifetime of a request for messages.
 const EXPIRES: Duration = Duration::from_secs(10);
 
 /// Messages that no worker has yet.
 type Queue = VecDeque<Waiting>;
 
-/// A message, and since when its time for the answer runs.
+/// A message, and the time from which JetStream counts the time for the answer.
 struct Waiting {
     message: jetstream::Message,
     since: Instant,
@@ -43,7 +44,8 @@ impl Waiting {
         Waiting { message, since: Instant::now() }
     }
 
-    /// A worker has it: its time for the answer begins.
+    /// Restarts the time for the answer if too much of it has passed before a worker gets the
+    /// message.
     async fn begin(self, course: &Course, answer_within: Duration) -> jetstream::Message {
         if self.since.elapsed() > answer_within / BARELY {
             answer(course, &self.message, AckKind::Progress).await;
@@ -52,14 +54,14 @@ impl Waiting {
     }
 }
 
-/// The workers, of either kind.
+/// Workers of either kind.
 enum Crew {
     Asked(asked::Crew),
     Asking(asking::Crew),
 }
 
 impl Crew {
-    /// How many messages they have.
+    /// Returns the number of messages that the workers have.
     fn holds(&self) -> usize {
         match self {
             Crew::Asked(crew) => crew.holds(),
@@ -129,7 +131,7 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) {
                 }
             }
             _ = progress.tick() => for waiting in &mut queue {
-                // It waits for a worker, which does not count as time for the answer.
+                // Restart the time for the answer: it does not include the wait for a worker.
                 let _ = waiting.message.ack_with(AckKind::Progress).await;
                 waiting.since = Instant::now();
             },
@@ -158,24 +160,26 @@ async fn consume(course: &Course) -> Result<pull::Stream, async_nats::Error> {
     Ok(messages.messages().await?)
 }
 
-/// Messages that no worker has seen are for others.
+/// Returns messages that no worker has seen, so that other bridges can process them.
 async fn give_back(course: &Course, queue: &mut Queue) {
     for waiting in queue.drain(..) {
         answer(course, &waiting.message, AckKind::Nak(None)).await;
     }
 }
 
-/// Tells JetStream what became of a message. Untold, it gives the message out again.
+/// Reports the outcome of a message to JetStream. Without a report, JetStream redelivers the
+/// message.
 async fn answer(course: &Course, message: &jetstream::Message, kind: AckKind) {
     if let Err(error) = message.ack_with(kind).await {
         course.complain(error);
     }
 }
 
-/// A message for a worker, behind its envelope; `None`, and done with, if it is malformed.
+/// Returns a message for a worker, after its envelope. Terminates a malformed message and
+/// returns `None`.
 async fn addressed(course: &Course, message: &jetstream::Message, to: Vec<u8>) -> Option<Vec<Message>> {
     let Some(parts) = incoming(&course.route.mapping, message) else {
-        course.refuse("its parts do not go with its length");
+        course.refuse("its part lengths do not match its payload");
         answer(course, message, AckKind::Term).await;
         return None;
     };

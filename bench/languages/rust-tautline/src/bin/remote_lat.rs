@@ -1,4 +1,4 @@
-//! Asks and waits for the answer, one request at a time.
+//! Sends a request and waits for the answer, one at a time.
 
 use languages_rust_tautline::{Arguments, report_rounds};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Answers each request with itself.
+//! Sends each request back as its answer.
 
 use languages_rust_zmq::Arguments;
 

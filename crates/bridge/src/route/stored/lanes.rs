@@ -1,14 +1,14 @@
-//! The answers of each peer, in the order of its messages.
+//! Answers of each peer, in the order of its messages.
 
 use std::collections::{HashMap, VecDeque};
 
-/// What has landed and waits for what was before it, by peer.
+/// Outcomes that wait for earlier messages of the same peer.
 #[derive(Debug)]
 pub struct Lanes<T> {
-    /// In the order of their tickets; `None` is still on its way.
+    /// In the order of their tickets. `None` if the message is still in flight.
     lanes: HashMap<Vec<u8>, VecDeque<(u64, Option<T>)>>,
     next: u64,
-    /// How many have landed and wait.
+    /// Number of outcomes that wait.
     waiting: usize,
 }
 
@@ -19,7 +19,7 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// The ticket of the next message of a peer.
+    /// Returns the ticket of the next message of a peer.
     pub fn enter(&mut self, peer: &[u8]) -> u64 {
         let ticket = self.next;
         self.next += 1;
@@ -27,10 +27,11 @@ impl<T> Lanes<T> {
         ticket
     }
 
-    /// What came of the message with this ticket. Returns all whose turn it is now.
+    /// Records the outcome of the message with this ticket. Returns all outcomes that no
+    /// longer wait.
     pub fn land(&mut self, peer: &[u8], ticket: u64, outcome: T) -> Vec<T> {
         let Some(lane) = self.lanes.get_mut(peer) else { return Vec::new() };
-        // They are in order.
+        // The tickets are sorted.
         if let Ok(at) = lane.binary_search_by_key(&ticket, |(ticket, _)| *ticket) {
             lane[at].1 = Some(outcome);
             self.waiting += 1;
@@ -46,7 +47,7 @@ impl<T> Lanes<T> {
         ready
     }
 
-    /// How many have landed and wait for what was before them.
+    /// Returns the number of outcomes that wait for earlier messages.
     pub fn len(&self) -> usize {
         self.waiting
     }

@@ -1,9 +1,9 @@
-//! Workers that are asked: REP sockets, in turn, through a DEALER.
+//! Workers with REP sockets, which a DEALER asks in turn.
 //!
-//! A DEALER does not know which worker it asks. But a REP gives back what stands before the empty
-//! part: the message's ticket, a random number. So a worker can answer only for what it was given.
-//! As many messages are out as there are workers. If a worker disconnects, its messages stay out
-//! until their time is over.
+//! A DEALER does not know which worker it asks. But a REP returns the envelope before the empty
+//! part: the message's ticket, a random number. So a worker can answer only for messages that it
+//! was given. The route sends out as many messages as there are workers. If a worker disconnects,
+//! its messages stay out until their time is over.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,41 +16,41 @@ use tokio::time::Instant;
 use super::{Course, Queue, addressed, answer};
 use crate::zmq::{Heard, Socket};
 
-/// Of how many workers that have gone it is remembered.
+/// Limit of remembered workers that have disconnected.
 const GONE: usize = 1024;
 
 /// Identifies a message. It cannot be guessed.
 type Ticket = [u8; 16];
 
-/// The workers, and what they have.
+/// The workers, and their messages.
 pub struct Crew {
     course: Arc<Course>,
     answer_within: Duration,
-    /// How many are connected.
+    /// Number of connected workers.
     workers: usize,
-    /// Until when messages may be with workers that have gone.
+    /// Deadlines of the messages that disconnected workers may have.
     gone: VecDeque<Instant>,
-    /// What is out, and until when.
+    /// Messages that are out, and their deadlines.
     out: HashMap<Ticket, (jetstream::Message, Instant)>,
 }
 
 impl Crew {
-    /// Without workers yet.
+    /// Creates a crew without workers.
     pub fn new(course: Arc<Course>, answer_within: Duration) -> Self {
         Crew { course, answer_within, workers: 0, gone: VecDeque::new(), out: HashMap::new() }
     }
 
-    /// How many messages are out.
+    /// Returns the number of messages that are out.
     pub fn holds(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no workers.
     pub fn is_empty(&self) -> bool {
         self.workers == 0
     }
 
-    /// An answer, or a worker that has come or gone.
+    /// Handles an answer, or a worker that has connected or disconnected.
     pub async fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Message(message) => self.answered(&message).await,
@@ -66,14 +66,15 @@ impl Crew {
 
     async fn answered(&mut self, message: &Multipart) {
         let ticket = message.first().and_then(|part| Ticket::try_from(part.as_bytes()).ok());
-        // Without one it answers what another run, or this one too long ago, has asked.
+        // Without a known ticket, it answers a message of another run, or a message whose time is
+        // over.
         if let Some((message, _)) = ticket.and_then(|ticket| self.out.remove(&ticket)) {
             answer(&self.course, &message, AckKind::Ack).await;
             self.course.counters.done.add();
         }
     }
 
-    /// Asks the workers, as many as there are.
+    /// Gives messages to the workers, one for each.
     pub async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
         self.expire();
         while self.out.len() < self.workers + self.gone.len() {
@@ -103,7 +104,7 @@ impl Crew {
         }
     }
 
-    /// Forgets what JetStream gives out again.
+    /// Forgets the messages that JetStream redelivers.
     fn expire(&mut self) {
         let now = Instant::now();
         while self.gone.front().is_some_and(|until| *until <= now) {

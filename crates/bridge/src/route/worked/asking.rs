@@ -1,8 +1,8 @@
-//! Workers that ask: REQ sockets, which a ROUTER knows one by one.
+//! Workers with REQ sockets, which a ROUTER addresses one by one.
 //!
-//! A worker asks for its first message with one of any kind, and with each answer for the next
-//! one. When its connection ends, the ROUTER says so with a secret word, which no worker can send;
-//! then its message goes to another worker at once.
+//! A worker requests its first message with a message of any content, and the next message with
+//! each answer. If its connection ends, the ROUTER reports it with a secret word, which no worker
+//! can send. The worker's message then goes to another worker at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use tautline::Error;
 use super::{Course, Queue, addressed, answer};
 use crate::zmq::{Heard, Socket, is_farewell};
 
-/// The workers that have asked and are connected.
+/// Workers that have asked and are connected.
 pub struct Crew {
     course: Arc<Course>,
     answer_within: Duration,
-    /// By routing id, and the message that each one has.
+    /// Message of each worker, by routing id.
     workers: HashMap<Vec<u8>, Option<jetstream::Message>>,
-    /// Those that have asked, the longest waiting first.
+    /// Workers that wait for a message, the longest waiting first.
     idle: VecDeque<Vec<u8>>,
 }
 
 impl Crew {
-    /// Without workers yet.
+    /// Creates a crew without workers.
     pub fn new(course: Arc<Course>, answer_within: Duration) -> Self {
         Crew { course, answer_within, workers: HashMap::new(), idle: VecDeque::new() }
     }
 
-    /// How many messages they have.
+    /// Returns the number of messages that the workers have.
     pub fn holds(&self) -> usize {
         self.workers.values().flatten().count()
     }
 
-    /// Whether there are none.
+    /// True if there are no workers.
     pub fn is_empty(&self) -> bool {
         self.workers.is_empty()
     }
 
-    /// A message from the ROUTER: of a worker, or about one.
+    /// Handles a message from the ROUTER: from a worker, or about its disconnection.
     pub async fn hear(&mut self, heard: Heard) {
         let Heard::Message(mut message) = heard else { return };
         let Some(id) = message.pop_front() else { return };
@@ -68,7 +68,7 @@ impl Crew {
         }
     }
 
-    /// Gives each worker that has asked a message.
+    /// Gives a message to each waiting worker.
     pub async fn hand_out(&mut self, socket: &mut Socket, queue: &mut Queue) {
         while !queue.is_empty() && !self.idle.is_empty() {
             let (Some(waiting), Some(id)) = (queue.pop_front(), self.idle.pop_front()) else { return };
@@ -82,7 +82,7 @@ impl Crew {
                     let message = waiting.begin(&self.course, self.answer_within).await;
                     self.workers.insert(id, Some(message));
                 }
-                // The ROUTER will tell that it has gone.
+                // The ROUTER will report the disconnection.
                 Err(Error::Unroutable) => queue.push_front(waiting),
                 Err(error) => {
                     queue.push_front(waiting);
