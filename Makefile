@@ -1,5 +1,5 @@
-# What can be done here: `make help`. Every target names the tools that it lacks, with the command that installs them; when run as root on
-# Debian all but `build`, `install` and `uninstall` install them.
+# `make help` lists the targets. Each target names missing tools, with the command that installs them. As root on Debian, every target
+# except `build`, `install` and `uninstall` installs them.
 
 PREFIX ?= /usr/local
 LIBDIR ?= lib
@@ -16,17 +16,17 @@ CARGO ?= cargo
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## the library: target/release/libzmq.so and libzmq.a (TLS=1 with tls+tcp and wss, which need a C compiler; NAMES=1 with name://; as your own user; INSTALL_TOOLS=1 as root installs what it lacks)
+build: ## the library: target/release/libzmq.so and libzmq.a (TLS=1 with tls+tcp and wss, which need a C compiler; NAMES=1 with name://; as your own user; INSTALL_TOOLS=1 as root installs missing tools)
 	@scripts/need.sh --tell cargo:cargo gcc:gcc
 	$(CARGO) build --release -p tautline-libzmq $(if $(TLS)$(NAMES),--features "$(if $(TLS),tls) $(if $(NAMES),names)")
 
-run: ## the benchmark beside libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
+run: ## the benchmark against libzmq 4.3.5 (FULL=1 every cell with more repeats; SCENARIO=file)
 	@$(if $(FULL),FULL=$(FULL)) $(if $(SCENARIO),SCENARIO=$(SCENARIO)) scripts/run.sh
 
 bench: ## a longer scenario: SCENARIO=matrix, fanout, topics, roundtrip, latency, crowd, memory, environments, ... (bench/scenarios)
 	@SCENARIO=$(or $(SCENARIO),matrix) scripts/run.sh $(ARGS)
 
-try: ## one language on Tautline, seen and timed in a minute: LANGUAGE=cpp, dotnet, go, java, mono, node, python or rust
+try: ## runs and times one language on Tautline, in a minute: LANGUAGE=cpp, dotnet, go, java, mono, node, python or rust
 	@PREFIX='$(PREFIX)' scripts/try.sh $(or $(LANGUAGE),cpp)
 
 languages: ## each language on libzmq and on Tautline, into docs/results: ONLY=node,python; QUICK=1 to try it out
@@ -38,11 +38,11 @@ profiles: ## Tautline built in each build profile, PGO too, over the whole matri
 budget: ## instructions of a send and a receive, against bench/budget/budget.txt
 	@scripts/budget.sh
 
-# What the suites are built and run with. What only those of a merge or of the night need, they install themselves.
+# Tools that the suites need. Suites that run only at a merge or at night install their other tools themselves.
 TEST_TOOLS := cargo:cargo gcc:gcc g++:g++ make:make nm:binutils pkg-config:pkg-config cmake:cmake python3:python3 py=ensurepip:python3-venv \
     lib=libsodium:libsodium-dev lib=gnutls:libgnutls28-dev valgrind:valgrind ip:iproute2 pkill:procps flock:util-linux
 MERGE_TOOLS := node:nodejs npm:npm go:golang-go javac:default-jdk-headless mvn:maven mcs:mono-mcs mono:mono-runtime
-# Compiler caches, if they are here.
+# Compiler caches, if they are installed.
 ifneq ($(shell command -v sccache),)
 test test-all test-nightly: export RUSTC_WRAPPER := sccache
 endif
@@ -51,7 +51,7 @@ test test-all test-nightly: export CMAKE_C_COMPILER_LAUNCHER := ccache
 test test-all test-nightly: export CMAKE_CXX_COMPILER_LAUNCHER := ccache
 endif
 empty :=
-# ONLY="abi interop": these suites. OPTIONS: CTest's, for example OPTIONS=--rerun-failed.
+# ONLY="abi interop" runs these suites. OPTIONS are options of CTest, for example OPTIONS=--rerun-failed.
 known = $(foreach one,$(ONLY),grep -q "^suite.$(one) " tests/CMakeLists.txt || { echo "there is no suite $(one)" >&2; exit 2; };)
 suites = $(known) exec tests/run $(OPTIONS) $(if $(ONLY),-R '^($(subst $(empty) $(empty),|,$(strip $(ONLY))))$$',$1)
 
@@ -59,15 +59,15 @@ test: ## the suites that a change to the engine, the C interface or the Rust cra
 	@scripts/need.sh $(TEST_TOOLS) $(if $(ONLY),--also $(MERGE_TOOLS))
 	@$(call suites,-L change)
 
-test-all: ## what a merge needs: these, and programs, packages and bindings
+test-all: ## the suites that a merge needs: those of `make test`, programs, packages and bindings
 	@scripts/need.sh $(TEST_TOOLS) --also $(MERGE_TOOLS)
 	@$(call suites,-L 'change|merge$(if $(LINT),|lint)')
 
-test-nightly: ## the rest: other processors and systems, sanitizers, long runs, new seeds, packages of distributions; hours
+test-nightly: ## the other suites: other processors and systems, sanitizers, long runs, new seeds, packages of distributions; hours
 	@scripts/need.sh $(TEST_TOOLS) --also $(MERGE_TOOLS) qemu-x86_64-static:qemu-user-static
 	@$(call suites,-L nightly)
 
-lint: ## formatting, house rules, planted faults, shellcheck, clippy, rustdoc, dependencies: scripts/lint.sh quick or slow, a part of it
+lint: ## formatting, house rules, planted faults, shellcheck, clippy, rustdoc, dependencies; scripts/lint.sh quick or slow runs a part
 	@CARGO='$(CARGO)' scripts/lint.sh
 
 loom: ## the concurrent parts under every interleaving
@@ -98,27 +98,27 @@ dotnet: ## our .NET binding, compiled with Mono's compiler into target/bindings/
 soak: ## connect, kill, reconnect, terminate for SOAK_SECONDS (1800)
 	@SOAK_SECONDS=$(SOAK_SECONDS) tests/host/soak/run.sh
 
-fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS="null curve" some of them
+fuzz: ## coverage-guided fuzzing of every target for SECONDS (60) each; TARGETS="null curve" for these only
 	@scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
 asan: ## the C ABI's tests with AddressSanitizer
 	@scripts/asan.sh
 
-tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="queue:: pipe::" some of them
+tsan: ## the tests of the engine and its I/O with ThreadSanitizer; FILTER="queue:: pipe::" for these only
 	@$(if $(FILTER),FILTER="$(FILTER)") scripts/tsan.sh
 
 miri: ## the engine's messages, parts of its queue and the protocol's frames under Miri
 	@scripts/miri.sh
 
-systems: ## packages for distributions, installed into Debian 12 and 13, used and removed; and the recipes for package managers. As root
+systems: ## packages for distributions, installed, used and removed in Debian 12 and 13; recipes for package managers. As root
 	@tests/ship/distro/run.sh
 	@tests/ship/distro/recipes.sh
 
-attack: ## memory, processor time and a good client's answers under some hundred attacks, beside libzmq 4.3.5; APART=1 leaves a core to that client; OLD=folder of a third library
+attack: ## memory, processor time and replies to a good client under some hundred attacks, compared with libzmq 4.3.5; APART=1 reserves a core for that client; OLD=folder of a third library
 	@$(if $(OLD),OLD=$(OLD)) $(if $(APART),APART=$(APART)) tests/wire/attacks/run.sh --table
 
-# Neither builds anything: as root there may be no Rust, and what root builds in the tree is in the way of its owner.
-# One after the other where both are asked for.
+# `install` and `uninstall` do not build: root may have no Rust, and the owner of the tree cannot replace files that root built.
+# `make build install` builds first.
 ifneq ($(filter build,$(MAKECMDGOALS)),)
 install: build
 endif
@@ -126,11 +126,11 @@ install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export LIBDIR := $(LIBDIR)
 install uninstall: export DESTDIR := $(DESTDIR)
 install: export DRAFTS := $(DRAFTS)
-install: ## what is built to PREFIX (/usr/local), LIBDIR (lib), DESTDIR; DRAFTS=1 announces the draft interface
+install: ## installs the built library to PREFIX (/usr/local), LIBDIR (lib), DESTDIR; DRAFTS=1 announces the draft interface
 	@packaging/install.sh install
 
-uninstall: ## remove what `make install` put there, and put back what it replaced
+uninstall: ## removes the files that `make install` installed, and restores the files that it replaced
 	@packaging/install.sh uninstall
 
-clean: ## remove everything built, the libzmq for comparison too
+clean: ## removes all build results, also the libzmq for comparison
 	$(CARGO) clean

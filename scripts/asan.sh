@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The C ABI's tests with AddressSanitizer, which sees reads and writes outside of objects, uses after their end, and leaks: the library
-# and the C programs are both instrumented. `make asan`; ends with `asan: N passed, N failed, N skipped`.
+# The C ABI's tests with AddressSanitizer, which finds accesses outside of objects, uses after free, and leaks. The library and the C
+# programs are both instrumented. `make asan`; ends with `asan: N passed, N failed, N skipped`.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -11,11 +11,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 if ! echo 'int main(void) { return 0; }' | gcc -fsanitize=address -x c - -o "$work/probe" 2>/dev/null; then
-    echo "skipped: gcc has no AddressSanitizer here"
+    echo "skipped all: gcc has no AddressSanitizer here"
     echo "asan: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
-# The stable compiler has the sanitizer, but does not like to be asked for it.
+# The stable compiler contains the sanitizer, but accepts the option only with RUSTC_BOOTSTRAP.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Cdebug-assertions" CARGO_PROFILE_RELEASE_LTO=off \
     cargo build --release -p tautline-libzmq --target "$host" --target-dir "$target"
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Instructions for each send and each receive in the hot loop, held against bench/budget/budget.txt; `make budget`.
+# Compares the instructions of each send and receive in the hot loop with bench/budget/budget.txt. `make budget`.
 #
 #   scripts/budget.sh            fails when a count is more than the margin above its budget
 #   scripts/budget.sh --write    writes the counts as the new budget
 #
-# Counted by callgrind, so the same on a busy machine: two runs of one thread over inproc, one longer than the other,
-# and the difference by the number of messages, so that starting up and the first segments are not in it.
+# Callgrind counts the instructions, so a busy machine does not change the result. One thread runs twice over inproc, once longer.
+# The difference of the two counts, divided by the number of messages, excludes the start and the first segments.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-# Room for another compiler's choices and another C library's memcpy.
+# Tolerance for other compilers and for the memcpy of other C libraries.
 margin_percent=8
-short=10 long=50 batch=500 # rounds, and messages in one
+short=10 long=50 batch=500 # rounds, and messages in each
 
 scripts/need.sh cargo:cargo cc:gcc valgrind:valgrind
 libraries=$(tests/lib/build.sh library)
@@ -21,7 +21,7 @@ trap 'rm -rf "$work"' EXIT
 ln -s "$libraries/libzmq.so.5" "$work/libzmq.so.5"
 ${CC:-cc} -std=gnu11 -O2 -Wall -Wextra -I"$root/include" -o "$work/hot" bench/budget/hot.c "$work/libzmq.so.5"
 
-# instructions FUNCTION ROUNDS ARGUMENTS...: what the function and all it calls took in such a run.
+# instructions FUNCTION ROUNDS ARGUMENTS...: instructions of the function and its callees in such a run.
 instructions() {
     local function=$1 rounds=$2
     shift 2

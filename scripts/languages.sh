@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The cross-language benchmark (`make languages`): every language on libzmq 4.3.5 and on Tautline, into docs/results.
 #
-# Installs what is missing, builds the programs, says what it will run and runs it. Environment:
-#   ONLY=node-zeromq,python   these folders of bench/languages, and the C++ baseline; `node` means all that begin with it
-#   QUICK=1                   a tenth of the shortest counts, twice, into target/languages/quick: to try it out
+# Installs missing tools, builds the programs, prints the plan and runs it. Environment:
+#   ONLY=node-zeromq,python   these folders of bench/languages, and the C++ baseline; `node` means all names that begin with it
+#   QUICK=1                   a tenth of the shortest counts, twice, into target/languages/quick: for a first try
 # Arguments go to the harness: --sizes 64 --kind throughput --repeats 3 --short --part 600 --fresh
-# A run that was interrupted is taken up by the same command.
+# The same command continues an interrupted run.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -30,7 +30,7 @@ else
     names=("${all[@]}")
 fi
 
-# All at once, before anything is built. A language whose tools are missing is left out.
+# Installs all tools at once, before the builds. A language without its tools is skipped.
 tools=()
 for name in "${names[@]}"; do
     case $name in
@@ -46,10 +46,10 @@ scripts/need.sh cargo:cargo g++:g++ make:make baseline --also ${tools[@]+"${tool
 . scripts/step.sh
 mkdir -p "$out/tautline"
 step "languages: 1 of 5, building Tautline" "$out/library.log" cargo build --release -p tautline-libzmq
-# Not the speed of this one is measured.
+# The harness itself is not measured, so it needs no optimisation.
 step "languages: 2 of 5, building the harness" "$out/harness.log" cargo build -p tautline-bench
 step "languages: 3 of 5, libzmq 4.3.5" "$out/baseline.log" scripts/libzmq-baseline.sh "$target/baseline"
-# A copy, so that a build during the run does not change what is measured.
+# A copy, so that a build during the run does not replace the measured library.
 cp "$target/release/libzmq.so" "$out/tautline/libzmq.so.5"
 
 build=(cpp)

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# packaging/THIRD-PARTY.txt: the licences of the crates that are linked into the library, which go wherever it goes; and
-# packaging/THIRD-PARTY-TAUT.txt: those of `taut`.
+# Makes packaging/THIRD-PARTY.txt, the licences of the crates that are linked into the library and must be shipped with it, and
+# packaging/THIRD-PARTY-TAUT.txt, the same for `taut`.
 #
-#   scripts/licences.sh            prints it, from the sources that Cargo has fetched
-#   scripts/licences.sh --write    writes it
-#   scripts/licences.sh --check    whether it names the crates of Cargo.lock; needs no sources
+#   scripts/licences.sh            prints them, from the sources that Cargo has fetched
+#   scripts/licences.sh --write    writes them
+#   scripts/licences.sh --check    fails if they do not name the crates of Cargo.lock; needs no sources
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 
-# of library|taut: what is read below.
+# of library|taut: sets the variables for one of the two.
 of() {
     case $1 in
         library)
@@ -21,7 +21,7 @@ of() {
     esac
 }
 
-# NAME VERSION LICENCE of each crate in what the packages have; what runs in the compiler only is not in it.
+# Prints NAME VERSION LICENCE of each crate that is linked in. Procedural macros and build scripts are left out.
 crates() {
     cargo tree -q -p "$package" ${features[@]+"${features[@]}"} --locked -e normal,no-proc-macro --target "$target" --prefix none -f '{p} | {l}' |
         sed -n 's/ (\*)$//; s/^\([^ ]*\) v\([^ ]*\) | /\1 \2 /p' | sort -u
@@ -37,7 +37,7 @@ text() {
             [[ ! -e $folder/$chosen ]] || break
         done
         chosen=$folder/$chosen
-        # The text of Apache 2.0 is the same everywhere; that of others has names in it.
+        # The text of Apache 2.0 is the same everywhere. Other licences contain names.
         if [[ ! -e $chosen && $licence == Apache-2.0 ]]; then chosen=LICENSE-APACHE; fi
         [[ -e $chosen ]] || { echo "licences: $name $version has no text" >&2; return 1; }
         printf '\n%s\n%s %s: %s\n\n' "$(printf '=%.0s' {1..79})" "$name" "$version" "$licence"

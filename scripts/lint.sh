@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks all that needs no test: formatting, house rules, scripts, clippy, documentation and dependencies.
+# Makes all checks that are no tests: formatting, house rules with prose and commit subjects, scripts, clippy, documentation, dependencies.
 #
-#   scripts/lint.sh         all of it
-#   scripts/lint.sh quick   what takes seconds
-#   scripts/lint.sh slow    the rest
+#   scripts/lint.sh         all checks
+#   scripts/lint.sh quick   the checks that take seconds
+#   scripts/lint.sh slow    the other checks
 #
 # A step that fails prints the command that repeats it. Ends with `lint: N passed, N failed, 0 skipped`.
 set -euo pipefail
@@ -34,11 +34,9 @@ if [[ ${1:-quick} == quick ]]; then
     step shellcheck scripts/shellcheck.sh
 fi
 if [[ ${1:-slow} == slow ]]; then
-    # A folder of its own: these do not wait for what the suites build.
+    # A separate folder, so that these checks do not wait for the builds of the suites.
     export CARGO_TARGET_DIR=$target/lint
-    step clippy "$cargo" clippy --workspace --exclude tautline-node --all-targets --all-features -- -D warnings
-    # Without its tests, which are in JavaScript: all of it would be unused.
-    step 'clippy of the Node.js addon' "$cargo" clippy -p tautline-node -- -D warnings
+    step clippy "$cargo" clippy --workspace --all-targets --all-features -- -D warnings
     if [[ $(uname -sm) == 'Linux x86_64' ]]; then
         step 'clippy of the simulation' env RUSTFLAGS='--cfg simulated' CARGO_TARGET_DIR="$target/lint/sim" \
             "$cargo" clippy --profile simulation -p tautline-sim -- -D warnings

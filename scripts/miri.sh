@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Memory, messages, parts of the queue and the frames of the protocol under Miri, an interpreter that sees
-# undefined behaviour: what points nowhere, what is read before it was written, what nothing orders.
-# It needs a nightly compiler, which rustup has. The whole queue would take too long.
+# Tests memory, messages, parts of the queue and the frames of the protocol under Miri, an interpreter that finds
+# undefined behaviour: dangling pointers, uninitialised reads, data races. Miri needs a nightly compiler, which
+# rustup installs. The whole queue would take too long.
 # `make miri`; ends with `miri: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 scripts/need.sh cargo:cargo cc:gcc
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/miri
 if ! command -v rustup >/dev/null; then
-    echo "skipped: rustup is missing, which has Miri"
+    echo "skipped all: rustup is missing, which has Miri"
     echo "miri: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi
@@ -19,7 +19,7 @@ fi
 mkdir -p "$target"
 : >"$target/log"
 code=0
-# Clocks and random numbers are the system's. Free blocks stay in the pool: leaks are for `make asan`.
+# Without isolation, clocks and random numbers come from the system. The pool keeps free blocks, so `make asan` finds leaks instead.
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-ignore-leaks ${MIRIFLAGS:-}"
 cargo +nightly miri test --target-dir "$target" -p tautline-proto --lib -- \
     frame:: command:: greeting:: metadata:: socket_type:: z85:: ws::mask:: 2>&1 | tee -a "$target/log" || code=$?

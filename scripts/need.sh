@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# Makes sure that tools are there: scripts/need.sh [--tell] WHAT:DEBIAN-PACKAGE ... [--also WHAT:DEBIAN-PACKAGE ...]
+# Makes sure that tools are installed: scripts/need.sh [--tell] WHAT:DEBIAN-PACKAGE ... [--also WHAT:DEBIAN-PACKAGE ...]
 #
 # WHAT is one of
 #   cargo            Rust, not older than Cargo.toml asks for
-#   fmt, clippy      these parts of it
+#   fmt, clippy      these components of Rust
 #   NAME             another command on the PATH
 #   lib=NAME         a pkg-config module
 #   py=NAME          a module of python3
 #   file=PATH        a file
-#   baseline[-ws]    all that libzmq-baseline.sh needs, if it has still to build it; without a package
+#   baseline[-ws]    all tools of libzmq-baseline.sh, unless it has built its library already; without a package
 #
-# What is missing is installed with apt-get when run as root (and said); otherwise all of it is named, with the command that installs
-# it on this system, and the exit code is 1. What follows --also is installed or named in the same way, but nobody fails without.
-# With --tell nothing is installed, unless INSTALL_TOOLS=1 asks for it.
+# As root, the script installs missing tools with apt-get and prints their names. Otherwise it prints the command that installs them on
+# this system, and exits with 1. Tools after --also are optional: they are installed or printed in the same way, but never cause a failure.
+# With --tell, the script installs tools only if INSTALL_TOOLS=1 is set.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 oldest=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$root/Cargo.toml")
 cargo=${CARGO:-cargo}
 
-# new_enough VERSION: at least as new as the oldest Rust that will do.
+# new_enough VERSION: true if Cargo.toml accepts this version of Rust.
 new_enough() { [[ $(printf '%s\n' "$oldest" "$1" | sort -V | head -n 1) == "$oldest" ]]; }
 
 cargo_version() { { "$cargo" --version 2>/dev/null || true; } | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
@@ -35,8 +35,8 @@ present() {
     esac
 }
 
-# debian_rust: a package of this Debian or Ubuntu that brings a Rust that is new enough: `cargo`, or the one kept for browsers, or one
-# with its version in its name. Nothing if there is none.
+# debian_rust: prints a package of this Debian or Ubuntu with a new enough Rust: `cargo`, the one kept for browsers, or one with its
+# version in its name. Prints no line if no package is new enough.
 debian_rust() {
     local package candidate
     for package in cargo cargo-web $(apt-cache pkgnames cargo-1. 2>/dev/null | grep -xE 'cargo-1\.[0-9]+' | sort -V); do
@@ -56,7 +56,7 @@ for name in apt-get dnf apk pacman brew; do
     fi
 done
 
-# translated DEBIAN-PACKAGE: its name on this system, or nothing.
+# translated DEBIAN-PACKAGE: prints its name on this system, if it is known.
 translated() {
     local column
     case $manager in
@@ -109,7 +109,7 @@ if [[ -n $install_it && -z $(apt-cache policy make 2>/dev/null) ]]; then
     apt-get update </dev/null >/dev/null || true
 fi
 
-# Rust: how it can be had here.
+# Ways to install Rust on this system.
 advice=()
 if [[ -n $rust ]]; then
     found=$(cargo_version)
@@ -142,7 +142,7 @@ fi
 joined=$(printf ', %s' "${whats[@]}")
 echo "need: missing ${joined:2}" >&2
 
-# told: says what to do, and fails if it is needed.
+# told [WHICH]: prints the commands that install the missing tools.
 told() {
     local package names=() unknown=()
     for package in ${packages[@]+"${packages[@]}"}; do
@@ -165,7 +165,7 @@ told() {
         esac
         echo "need: please install ${1:-first}, for example: $command ${names[*]}" >&2
     fi
-    [[ ${#unknown[@]} -eq 0 ]] || echo "need: what Debian calls ${unknown[*]} is to be installed, too" >&2
+    [[ ${#unknown[@]} -eq 0 ]] || echo "need: please also install the packages that Debian calls ${unknown[*]}" >&2
     [[ ${#components[@]} -eq 0 ]] || echo "need: rustup component add ${components[*]}" >&2
     local line
     for line in ${advice[@]+"${advice[@]}"}; do echo "need: $line" >&2; done
@@ -176,14 +176,14 @@ told() {
 
 if [[ ${#needed[@]} -eq 0 && -z $install_it ]]; then
     told "what you want of that"
-    echo "need: what needs any of it is skipped" >&2
+    echo "need: parts that need one of these tools are skipped" >&2
     exit 0
 fi
 if [[ -z $install_it ]]; then
     told
     exit 1
 fi
-# Rust that no package brings: nothing is installed half.
+# If no package has a new enough Rust, install no other tools either.
 if [[ -n $rust && -z ${package:-} ]]; then
     told
     exit 1
@@ -193,9 +193,9 @@ if [[ ${#components[@]} -gt 0 ]]; then
     rustup component add "${components[@]}" </dev/null >&2
 fi
 export DEBIAN_FRONTEND=noninteractive
-# Several scripts may ask at once: wait for the package manager's lock.
+# Several scripts may install at the same time, so wait for the package manager's lock.
 lock=(-o DPkg::Lock::Timeout=300)
-apt() { # apt PACKAGE...; not from the terminal, which stops it for good where it is in the background
+apt() { # apt PACKAGE...; without the terminal, whose input would stop a background process
     local install=(apt-get install -y --no-install-recommends "$@" "${lock[@]}")
     if ! "${install[@]}" </dev/null >/dev/null 2>&1; then
         apt-get update "${lock[@]}" </dev/null >/dev/null
@@ -205,12 +205,12 @@ apt() { # apt PACKAGE...; not from the terminal, which stops it for good where i
 if [[ ${#packages[@]} -gt 0 ]]; then
     echo "need: installing ${packages[*]} (apt-get)" >&2
     if ! apt "${packages[@]}" && [[ ${#needed[@]} -eq 0 ]]; then
-        echo "need: not all of that could be installed; what needs it is skipped" >&2
+        echo "need: could not install all of these; parts that need a missing one are skipped" >&2
     fi
 fi
 for what in ${needed[@]+"${needed[@]}"}; do
     present "$what" && continue
-    # A fresh python package may land in another python3 than the one on the PATH: say so, do not loop.
+    # A new Python package may belong to another python3 than the one on the PATH. Report this instead of looping.
     echo "need: $what is still missing after installing ${packages[*]-}" >&2
     exit 1
 done

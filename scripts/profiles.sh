@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What the build profile is worth: builds Tautline in several ways and runs them side by side, on the benchmark's own
+# Compares build profiles: builds Tautline in several ways and runs the builds side by side, on the benchmark's own
 # programs. docs/results/build-profiles.md has the results.
 #
 #   scripts/profiles.sh [ARGUMENTS OF THE HARNESS]      for example --pairs 5 --only transport=tcp
 #
-# The reference is what is shipped. `abort` may not be shipped: a library must not end its caller's process. `native` runs
+# The reference is the shipped profile. `abort` may not be shipped: a library must not end its caller's process. `native` runs
 # on this machine only. `pgo` and `fat-pgo` are trained with the scenario's own cells, message objects and fan-out, and left out
 # if there is no llvm-profdata of the compiler's version (rustup component add llvm-tools). BUILD_ONLY=1 does not run them.
 set -euo pipefail
@@ -27,7 +27,7 @@ names=()
 variant() {
     local name=$1 title=$2 lto=$3 units=$4 panic=$5
     shift 5
-    # With a target named, the flags do not reach build scripts.
+    # With --target, cargo does not apply the flags to build scripts.
     step "profiles: building $name ($title)" "$work/$name.log" \
         env RUSTFLAGS="$*" CARGO_PROFILE_RELEASE_LTO="$lto" CARGO_PROFILE_RELEASE_CODEGEN_UNITS="$units" \
         CARGO_PROFILE_RELEASE_PANIC="$panic" cargo build --release -p tautline-libzmq --target "$host" \

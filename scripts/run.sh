@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The main job (`make run`): Tautline and libzmq 4.3.5 side by side, on the same C programs.
+# The main benchmark (`make run`): Tautline and libzmq 4.3.5 side by side, on the same C programs.
 #
-# Builds what is missing (Tautline, the baseline, the C programs, the harness), runs a scenario and says where the
-# report is. `make bench SCENARIO=NAME` is the same for the longer scenarios. Environment:
+# Builds missing parts (Tautline, the baseline, the C programs, the harness), runs a scenario and prints the place of
+# the report. `make bench SCENARIO=NAME` is the same for the longer scenarios. Environment:
 #   FULL=1            the scenario `full` instead of `quick`
 #   SCENARIO=NAME     another file of bench/scenarios, or the path of one
 # Arguments go to the harness, for example: scripts/run.sh --only pattern=push_pull,transport=tcp --pairs 3
 #
 #   scripts/run.sh ablate RULE... [OPTION...]
-#                     Tautline beside itself without a rule of its timing, in the scenario `environments`; libzmq is not needed.
+#                     Tautline compared with itself without a rule of its timing, in the scenario `environments`, without libzmq.
 #                     `cargo xtask ablate` is the same for all rules.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -32,7 +32,7 @@ result=$out
 [ "$scenario" = quick ] || result=$out/$(basename "$file" .toml)
 [ "$command" = run ] || result=$out/ablation
 
-# The peers: those of --peer, or else the scenario's. A word behind a peer's name is a variable of its environment.
+# The peers of --peer, by default the scenario's. Words after the name of a peer are variables of its environment.
 peers=() words=("$@")
 for ((i = 0; i < $#; i++)); do
     if [ "${words[i]}" = --peer ]; then peers+=("${words[i + 1]:-}"); fi
@@ -42,13 +42,13 @@ if [ ${#peers[@]} -eq 0 ] && [ "$command" = run ]; then
 fi
 peers=("${peers[@]%% *}")
 
-# All at once, before anything is built; a scenario with WebSocket has a libzmq with it, too.
+# Installs all tools at once, before the builds. A scenario with WebSocket also needs a libzmq with WebSocket.
 wanted=(baseline)
 case " ${peers[*]} " in
     *" libzmq-ws "*) wanted=(baseline-ws) ;;
 esac
 [ "$command" = run ] || wanted=()
-# What environments are made with: one that cannot be made is told, and nobody fails.
+# Tools that create environments. They are optional: the harness reports environments that it cannot create.
 ! grep -q '^environment' "$file" || wanted+=(--also ip:iproute2 taskset:util-linux iptables:iptables)
 scripts/need.sh cargo:cargo cc:gcc make:make ${wanted[@]+"${wanted[@]}"}
 . scripts/step.sh
@@ -56,7 +56,7 @@ mkdir -p "$out/ours" "$result"
 ours=$target/release
 build=(cargo build --release -p tautline-libzmq)
 ! grep -q 'tls = ' "$file" || build+=(--features tls)
-# Switches cost something, so the library that has them is never the one that is measured otherwise. VARIABLE=VALUE needs none.
+# Ablation switches cost time, so the library that has them is built separately. VARIABLE=VALUE needs no switch.
 for word in "$@"; do
     [[ $command == ablate && $word != -* ]] || break
     [[ $word != *=* ]] || continue
@@ -64,7 +64,7 @@ for word in "$@"; do
     build=(cargo build --release -p tautline-libzmq --features ablation --target-dir "$target/ablation")
 done
 step "run: 1 of 5, building Tautline" "$out/library.log" "${build[@]}"
-# Not the speed of this one is measured.
+# The harness itself is not measured, so it needs no optimisation.
 step "run: 2 of 5, building the harness" "$out/harness.log" cargo build -p tautline-bench
 ln -sfn "$ours/libzmq.so" "$out/ours/libzmq.so.5"
 linked=$out/ours sides=(--ours "$out/ours")
@@ -73,10 +73,10 @@ if [ "$command" = run ]; then
     linked=$target/baseline/libzmq/lib sides+=(--baseline "$target/baseline/libzmq/lib")
 fi
 
-# Compiled once against the public header; which library they run on is the loader's choice.
+# The programs are compiled once against the public header. The loader chooses their library at run time.
 step "run: 4 of 5, the C programs" "$out/programs.log" bench/peers/c/build.sh "$root/include" "$linked" "$out/bin"
 
-# The peers that are crates, where the scenario has any; each libzmq of theirs is a folder of the programs' directory.
+# Peers of the scenario that are crates. Each libzmq that they bring is a folder in the directory of the programs.
 crates=() libraries=()
 for peer in ${peers[@]+"${peers[@]}"}; do
     if [ "$peer" = libzmq-ws ]; then
@@ -93,7 +93,7 @@ if [ ${#crates[@]} -gt 0 ]; then
     grep -B1 'could not be built' "$out/peers.log" || true
 fi
 
-# A machine that compiles something else at the same time measures that.
+# Other work on the machine, such as a build, distorts the figures.
 read -r load _ </proc/loadavg || load=0
 echo "run: 5 of 5, measuring; load average $load: anything else that runs now will show in the figures"
 exec "$target/debug/tautline-bench" "$command" --scenario "$file" "${sides[@]}" "${libraries[@]}" --programs "$out/bin" --out "$result" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs ShellCheck over all shell scripts: errors and warnings. It comes from PyPI, in the version of scripts/shellcheck.txt.
+# Runs ShellCheck over all shell scripts, for errors and warnings. ShellCheck comes from PyPI, in the version of scripts/shellcheck.txt.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -10,5 +10,5 @@ if [[ ! -x $venv/bin/shellcheck ]]; then
     python3 -m venv --clear "$venv"
     "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r scripts/shellcheck.txt
 fi
-# Not the files that are deleted and not committed yet.
+# Without files whose deletion is not committed yet.
 git grep -lz --untracked '' -- '*.sh' '.ci/*' | xargs -0 "$venv/bin/shellcheck" --severity=warning

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One step of a long command. Says when it begins and how long it took. Its output goes to a file, whose end is shown if it fails.
+# Runs one step of a long command. Prints its start time and its run time. The output goes to a file, whose end is printed on failure.
 #
 #   scripts/step.sh TITLE LOG COMMAND...
 #   . scripts/step.sh                       the same as a function: step TITLE LOG COMMAND..., where COMMAND may be a function

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Shows a language's own binding run on Tautline, and how fast (`make try LANGUAGE=go`):
+# Runs a language's own binding on Tautline, and prints its speed (`make try LANGUAGE=go`):
 #
 #   scripts/try.sh LANGUAGE     cpp, dotnet, go, java, mono, node, python, rust, or another folder of bench/languages
 #
-# Two processes, 64 B over tcp. The library is the one that is installed in PREFIX, or else what is built in target/release, which is
-# built if there is none. That it is this one which runs is read from the memory of the program, before anything is measured. The binding
-# comes from its registry, once. `make languages` compares with libzmq, with care; this does not.
+# Two processes exchange 64 B over tcp. The script uses the library in PREFIX, or else the one in target/release, which it builds if
+# necessary. Before it measures, it reads in the memory map of the program that this library is loaded. The binding is downloaded once
+# from its registry. This is a first impression: `make languages` compares with libzmq carefully.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -31,7 +31,7 @@ fail() {
     exit 1
 }
 
-# is_tautline FILE: the library and the addon have a word with their version, a Rust program the names of the engine's functions.
+# is_tautline FILE: true if the file contains Tautline. The library and the addon contain a version string, Rust programs names of functions.
 is_tautline() { grep -qaE "Tautline ${version//./\\.}|tautline_core" "$1" 2>/dev/null; }
 
 prefix=${PREFIX:-/usr/local}
@@ -48,7 +48,7 @@ bench/languages/build.sh "$target/try/programs" "$prefix" "$name" >&2
 programs=$target/try/programs/$name
 [[ ! -e $programs/failed ]] || { cat "$programs/build.log" >&2; fail "$(cat "$programs/failed")"; }
 
-run() { # run PROGRAM ARGUMENT...: on Tautline
+run() { # run PROGRAM ARGUMENT...: runs it on Tautline
     local environment=()
     case $swap in
         loader) environment=(LD_LIBRARY_PATH="$prefix/lib") ;;
@@ -57,7 +57,7 @@ run() { # run PROGRAM ARGUMENT...: on Tautline
     exec env ${environment[@]+"${environment[@]}"} "$programs/$1" "${@:2}"
 }
 
-# runs_on PID: the file with Tautline that the process has in its memory.
+# runs_on PID: prints the file with Tautline in the memory map of the process.
 runs_on() {
     local file
     while IFS= read -r file; do
@@ -69,7 +69,7 @@ runs_on() {
     return 1
 }
 
-# A port that nobody listens at.
+# Prints a TCP port without a listener.
 port() {
     local port
     for port in $(shuf -i 20000-30000 -n 50); do
@@ -80,7 +80,7 @@ port() {
     done
 }
 
-# measure KIND COUNT: local_KIND and remote_KIND, one JSON line of figures in $work/figures.
+# measure KIND COUNT: runs local_KIND and remote_KIND, and writes one JSON line of figures from each to $work/figures.
 measure() {
     local endpoint there here tries=0
     endpoint=tcp://127.0.0.1:$(port)

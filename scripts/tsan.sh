@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The tests of the engine and of its I/O with ThreadSanitizer, which sees accesses of two threads that
-# nothing orders. The standard library is instrumented too, so its sources are needed.
-# FILTER="queue:: pipe::" runs some of the tests.
+# The tests of the engine and of its I/O with ThreadSanitizer, which finds data races. The standard
+# library is also instrumented, so the script needs its sources.
+# FILTER="queue:: pipe::" runs the tests with these names.
 # `make tsan`; ends with `tsan: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -11,7 +11,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/tsan
 host=$(rustc -vV | sed -n 's/^host: //p')
 if [ ! -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std" ]; then
     if ! command -v rustup >/dev/null; then
-        echo "skipped: the sources of the standard library are missing, and so is rustup, which has them"
+        echo "skipped all: the sources of the standard library are missing, and so is rustup, which has them"
         echo "tsan: 0 passed, 0 failed, 1 skipped"
         exit 0
     fi
@@ -19,7 +19,7 @@ if [ ! -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std" ]; then
 fi
 mkdir -p "$target"
 code=0
-# The stable compiler has the sanitizer, but does not like to be asked for it.
+# The stable compiler contains the sanitizer, but accepts the option only with RUSTC_BOOTSTRAP.
 # shellcheck disable=SC2086 # several filters
 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=thread TSAN_OPTIONS=halt_on_error=0 \
     cargo test -Zbuild-std --target "$host" --target-dir "$target" --no-fail-fast \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The closing line of a suite from what cargo-nextest and cargo have printed, and the commands that repeat what failed.
+# The closing line of a suite from what cargo-nextest and cargo have printed, and the commands that repeat what failed. Ignored tests count
+# as skipped where they are listed: by `cargo nextest run --status-level skip`, and by `cargo test`.
 #
 #   tests/rust/sum.sh SUITE COMMAND LOG
 set -euo pipefail
@@ -9,10 +10,13 @@ awk -v suite="$1" -v command="$2" '
     /^ *Summary \[/ {
         for (i = 2; i <= NF; i++) {
             if ($i ~ /^passed/) passed += $(i - 1)
-            if ($i ~ /^(failed|timed)/) failed += $(i - 1)
+            # `1 failed`, but also `1 exec failed` and `1 timed out`.
+            if ($i ~ /^(failed|timed)/) failed += $(i - 1) == "exec" ? $(i - 2) : $(i - 1)
         }
     }
+    /^ +SKIP \[/ { print "skipped " $(NF - 1) " " $NF ": ignored"; skipped++ }
     # The examples of the documentation.
+    /^test .* \.\.\. ignored/ { sub(/^test /, ""); sub(/ \.\.\. ignored/, ": ignored"); print "skipped " $0; skipped++ }
     /^test result: / { passed += $4; failed += $6 }
-    /^ +(FAIL|TIMEOUT|SIG[A-Z]+) \[/ && !seen[$NF]++ { print "again: " command " \047test(=" $NF ")\047" }
-    END { printf "%s: %d passed, %d failed, 0 skipped\n", suite, passed, failed }' "$3"
+    /^ +(FAIL|XFAIL|LEAK-FAIL|ABORT|TIMEOUT|SIG[A-Z0-9]+) \[/ && !seen[$NF]++ { print "again: " command " \047test(=" $NF ")\047" }
+    END { printf "%s: %d passed, %d failed, %d skipped\n", suite, passed, failed, skipped }' "$3"

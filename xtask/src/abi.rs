@@ -1,14 +1,14 @@
-//! What the built library shows to the dynamic linker: the functions of zmq.h, nothing else, under the right name.
+//! Checks the dynamic symbols of the built library: it exports the functions of zmq.h only, under the right soname.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// The name that programs linked against libzmq ask the loader for.
+/// Soname that programs linked with libzmq load.
 const SONAME: &str = "libzmq.so.5";
 
-/// What the library may need from the system; anything else would be missing on somebody's machine.
+/// Libraries that every supported system has. The library may need no others.
 const SYSTEM: [&str; 13] = [
     "libc.so.6",
     "libgcc_s.so.1",
@@ -26,7 +26,7 @@ const SYSTEM: [&str; 13] = [
     "libc.so",
 ];
 
-/// Checks `library` against `xtask/functions.txt`; prints the findings and a summary line.
+/// Compares `library` with `xtask/functions.txt`. Prints the findings and a summary line.
 pub fn run(root: &Path, library: &Path) -> ExitCode {
     let (checks, findings) = check(root, library);
     for finding in &findings {
@@ -40,7 +40,7 @@ pub fn run(root: &Path, library: &Path) -> ExitCode {
     if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How many checks were made, and what they found.
+/// Number of checks, and their findings.
 pub fn check(root: &Path, library: &Path) -> (usize, Vec<String>) {
     let functions = fs::read_to_string(root.join("xtask/functions.txt")).unwrap_or_default();
     let expected: BTreeSet<&str> = functions.lines().filter(|line| !line.is_empty()).collect();
@@ -49,12 +49,12 @@ pub fn check(root: &Path, library: &Path) -> (usize, Vec<String>) {
             (Ok(symbols), Ok(dynamic)) => (symbols, dynamic),
             (Err(error), _) | (_, Err(error)) => return (1, vec![error]),
         };
-    // One check per function, and that there are no others, the soname and the needed libraries.
+    // One check per function. Three more: other symbols, the soname, the needed libraries.
     (expected.len() + 3, findings(&expected, &symbols, &dynamic))
 }
 
-/// What of `library` would not load with `glibc`, a version such as `2.17`: a newer version of a symbol, or a strong symbol without one,
-/// which that glibc may not have at all.
+/// Returns the symbols of `library` that `glibc`, a version such as `2.17`, may not have: symbols with a newer version, and strong
+/// symbols without a version.
 pub fn too_new(library: &Path, glibc: &str) -> Result<Vec<String>, String> {
     Ok(newer(&output("readelf", &["--dyn-syms", "-W"], library)?, glibc))
 }
@@ -81,7 +81,7 @@ fn newer(symbols: &str, glibc: &str) -> Vec<String> {
     findings
 }
 
-/// What a tool says of a library.
+/// Runs a tool on a library and returns its output.
 pub fn output(tool: &str, arguments: &[&str], library: &Path) -> Result<String, String> {
     let output = Command::new(tool)
         .args(arguments)
@@ -101,7 +101,7 @@ fn findings(expected: &BTreeSet<&str>, symbols: &str, dynamic: &str) -> Vec<Stri
     findings
 }
 
-/// Findings in a list of symbols, whose names are the last words of its lines: functions that are missing, and what is not one.
+/// Returns missing functions and other symbols, from a list with a symbol name at the end of each line.
 pub fn exports(expected: &BTreeSet<&str>, symbols: &str) -> Vec<String> {
     let exported: BTreeSet<&str> = symbols
         .lines()
@@ -118,7 +118,7 @@ pub fn exports(expected: &BTreeSet<&str>, symbols: &str) -> Vec<String> {
     findings
 }
 
-/// Findings in the output of `readelf -d`: another soname, libraries that are not the system's.
+/// Returns findings in the output of `readelf -d`: a wrong soname, and needed libraries that some systems lack.
 pub fn needs(dynamic: &str, system: &[&str]) -> Vec<String> {
     let mut findings = Vec::new();
     let soname = bracketed(dynamic, "(SONAME)");
@@ -133,7 +133,7 @@ pub fn needs(dynamic: &str, system: &[&str]) -> Vec<String> {
     findings
 }
 
-/// The `[name]` of each line of `readelf -d` with this tag.
+/// Returns the `[name]` of each line of `readelf -d` with this tag.
 fn bracketed<'a>(dynamic: &'a str, tag: &str) -> Vec<&'a str> {
     let lines = dynamic.lines().filter(|line| line.contains(tag));
     lines.filter_map(|line| line.split_once('[')?.1.split(']').next()).collect()

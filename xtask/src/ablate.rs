@@ -1,12 +1,12 @@
-//! What each rule of the engine's timing buys: `cargo run -p xtask -- ablate [RULE...] [OPTION...]`.
+//! Measures the effect of each rule of the engine's timing: `cargo run -p xtask -- ablate [RULE...] [OPTION...]`.
 //!
-//! A library built with the feature `ablation` leaves out the rules that `TAUT_WITHOUT` names. Which there are, a test of the
-//! engine says; `scripts/run.sh ablate` builds what is needed and measures.
+//! A library built with the feature `ablation` leaves out the rules that `TAUT_WITHOUT` names. A test of the engine prints the
+//! names; `scripts/run.sh ablate` builds the library and measures.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// The test that prints the names, each on a line of its own behind [`MARK`].
+/// Test that prints the names, one a line after [`MARK`].
 const NAMES: [&str; 11] = [
     "test",
     "-q",
@@ -22,8 +22,8 @@ const NAMES: [&str; 11] = [
 ];
 const MARK: &str = "rule: ";
 
-/// `--list` prints the rules. The rules are the words before the first option: all of them where none is named. What follows is
-/// for the benchmark: `--quick`, `--only environment=veth`, `--pairs N`, ...
+/// Measures the rules named before the first option, by default all. `--list` prints the rules. The options are passed to
+/// the benchmark: `--quick`, `--only environment=veth`, `--pairs N`, ...
 pub fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let first_option = arguments.iter().position(|word| word.starts_with('-')).unwrap_or(arguments.len());
     let (named, options) = arguments.split_at(first_option);
@@ -65,7 +65,7 @@ fn names(root: &Path) -> Result<Vec<String>, String> {
     Err(format!("`cargo {}`: {why}\nName the rules, or any VARIABLE=VALUE, instead.", NAMES.join(" ")))
 }
 
-/// The names among what a test prints, whose own words may stand before them on the line.
+/// Returns the names in the output of the test. The test runner may print other words before them on the line.
 fn names_in(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| Some(line.split_once(MARK)?.1.trim().to_owned())).collect()
 }

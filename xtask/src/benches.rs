@@ -1,23 +1,23 @@
 //! Criterion's results as a Markdown table: `cargo run -p xtask -- benches`, after `cargo bench -p tautline`.
 //!
-//! Criterion leaves a directory for each benchmark, with `new/benchmark.json` (its name, and what one iteration is) and
-//! `new/estimates.json` (nanoseconds for one iteration). Only a few numbers and strings of known names are wanted from them, so
-//! they are looked for in the text.
+//! Criterion writes a directory for each benchmark, with `new/benchmark.json` (its name and the unit of an iteration) and
+//! `new/estimates.json` (nanoseconds for an iteration). This module needs only a few values of known names, so it searches the text
+//! instead of parsing JSON.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// One benchmark.
+/// Result of one benchmark.
 struct Row {
-    /// `throughput/tcp/blocking/64`.
+    /// Name, such as `throughput/tcp/blocking/64`.
     name: String,
     /// Nanoseconds for an iteration, and the ends of the 95 % interval.
     median: f64,
     low: f64,
     high: f64,
-    /// Messages in an iteration, for those that are told as a rate.
+    /// Messages in an iteration, if the table shows a rate.
     elements: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ fn number(text: &str, key: &str) -> Option<f64> {
     after(text, key)?.split([',', '}']).next()?.trim().parse().ok()
 }
 
-/// Names in order, and their numbers by value.
+/// Orders names, and numbers in them by value.
 fn natural(name: &str) -> Vec<(String, u64)> {
     name.split('/')
         .map(|part| (part.trim_end_matches(char::is_numeric).to_owned(), part.parse().unwrap_or(0)))

@@ -1,10 +1,10 @@
-//! The pages of `docs/reference` name everything in `zmq.h`, with the same numbers.
+//! Checks that the pages of `docs/reference` name every constant and function of `zmq.h`, with the same numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What the header needs for itself.
+/// Macros that only the header itself uses.
 const INTERNAL: [&str; 9] = [
     "ZMQ_VERSION_MAJOR",
     "ZMQ_VERSION_MINOR",
@@ -17,13 +17,13 @@ const INTERNAL: [&str; 9] = [
     "ZMQ_HAVE_POLLER",
 ];
 
-/// Findings: constants and functions that the pages leave out, and rows with another number.
+/// Returns constants and functions that the pages leave out, and rows with another number.
 pub fn check(root: &Path) -> Vec<String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     findings(&read("include/zmq.h"), &read("xtask/functions.txt"), &pages(root))
 }
 
-/// Text of all pages of the reference.
+/// Returns the text of all pages of the reference.
 fn pages(root: &Path) -> String {
     let entries = fs::read_dir(root.join("docs/reference")).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -38,7 +38,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
     let constants = constants(header);
     for name in constants.keys().copied().chain(functions.split_whitespace()) {
         let known = words.contains(name)
-            // A table of many with a long beginning in common names only the rest.
+            // A table of names with a long common prefix shows only their ends.
             || name.strip_prefix("ZMQ_PROTOCOL_ERROR_").is_some_and(|rest| words.contains(rest));
         if !known && !INTERNAL.contains(&name) {
             findings.push(format!("docs/reference does not say anything about {name}"));
@@ -59,7 +59,7 @@ fn findings(header: &str, functions: &str, page: &str) -> Vec<String> {
     findings
 }
 
-/// The names that the header defines for its users, with their numbers if they are plain ones.
+/// Returns the names that the header defines for users, with their values if these are plain numbers.
 fn constants(header: &str) -> BTreeMap<&str, Option<i64>> {
     let mut constants = BTreeMap::new();
     for line in header.lines() {

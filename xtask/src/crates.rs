@@ -1,12 +1,12 @@
-//! The crate graph: which package of the workspace may depend on which, read from the manifests.
+//! Checks the dependencies between the packages of the workspace, from the manifests.
 
 use std::fs;
 use std::path::Path;
 
-/// Folder of each package and the packages of ours that it may depend on, dev-dependencies aside.
+/// Folder of each package, and the packages of this workspace that it may depend on, apart from dev-dependencies.
 ///
-/// `proto` and `io` never see each other, only `core` joins them; `mem` sees none of them, and neither does `observe`, which tools read
-/// with; nothing may depend on `libzmq`.
+/// `proto` and `io` do not depend on each other; only `core` uses both. `mem` and `observe`, the reader for tools, depend on no package
+/// of the workspace. No package may depend on `libzmq`.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/proto", &[]),
     ("crates/mem", &[]),
@@ -48,10 +48,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("bindings/node", &["tautline-core"]),
 ];
 
-/// What may be used by tests everywhere.
+/// Package that every test may use.
 const TEST_ONLY: &str = "tautline-testkit";
 
-/// Findings: a dependency that [`ALLOWED`] does not name, a member it does not know.
+/// Returns dependencies that [`ALLOWED`] does not list, and members that it does not know.
 pub fn check(root: &Path) -> Vec<String> {
     let mut findings = Vec::new();
     for member in members(&read(root, "Cargo.toml")) {
@@ -73,14 +73,14 @@ fn read(root: &Path, path: &str) -> String {
     fs::read_to_string(root.join(path)).unwrap_or_default()
 }
 
-/// The quoted strings of `members = [...]`.
+/// Returns the quoted strings of `members = [...]`.
 fn members(manifest: &str) -> Vec<String> {
     let list =
         manifest.split_once("members = [").map_or("", |(_, rest)| rest.split(']').next().unwrap_or(""));
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Our packages among the dependencies of a manifest that are not allowed.
+/// Returns the dependencies of a manifest on our packages that are not allowed.
 fn forbidden(manifest: &str, allowed: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     let mut section = String::new();

@@ -1,19 +1,19 @@
-//! `cargo xtask cross TARGET [PART...]`: the library for another processor, another C library or an older glibc, tested as far as this
-//! machine can: programs of other processors run under qemu-user, those for Windows under wine.
+//! `cargo xtask cross TARGET [PART...]`: builds the library for another processor, another C library or an older glibc, and tests it on
+//! this machine. Programs of other processors run under qemu-user, programs for Windows under wine.
 //!
 //! | part | |
 //! |---|---|
 //! | build | `target/cross/TARGET/libzmq.so` and `libzmq.a` (with debug information), for Windows `libzmq.dll` with `libzmq.dll.a`; exported, needed and versioned symbols |
 //! | unit | the unit tests of `proto`, `io` and `core` |
-//! | abi | the C programs of `tests/abi/c`; all of that suite where they run without an emulator on glibc |
+//! | abi | the C programs of `tests/abi/c`; the whole suite if they run on glibc without an emulator |
 //! | upstream | libzmq's own tests, for Windows (`tests/wire/upstream/windows.sh`) |
 //! | interop | exchanges over tcp with this machine's libzmq 4.3.5, in both directions |
-//! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, where there is a package for it |
+//! | addon | `target/cross/TARGET/tautline.PLATFORM.node`, the Node.js addon, for platforms of its packages |
 //! | node | a Node.js of that system with that addon: exchanges by every pattern |
-//! | taut | `target/cross/TARGET/taut`, the command line for any Linux of that processor, where the target is musl: linked statically, and used |
+//! | taut | `target/cross/TARGET/taut`, the command line for any Linux of that processor, for musl targets: linked statically, and tried |
 //!
-//! Without parts it does all of them, with `all` for every target. It needs a Linux on x86-64 with Debian's packages and rustup, installs
-//! what it lacks ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
+//! By default, all parts run; `all` means every target. The command needs a Linux on x86-64 with Debian's packages and rustup. It installs
+//! missing tools ([`tools`]), and ends with a table and `cross: N passed, N failed, N skipped`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -33,14 +33,14 @@ use parts::{PARTS, Part};
 use target::{TARGETS, Target};
 use tools::Tools;
 
-/// What the arguments may be.
+/// Returns the usage.
 pub fn usage() -> String {
     let parts: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
     let targets: Vec<String> = TARGETS.iter().map(Target::name).collect();
     format!("cross TARGET|all [{}]..., a TARGET of\n    {}", parts.join("|"), targets.join("\n    "))
 }
 
-/// `out`: cargo's target folder.
+/// Runs the command. `out` is cargo's target folder.
 pub fn run(root: &Path, out: &Path, arguments: &[&str]) -> ExitCode {
     let Some((wanted, parts)) = parse(arguments) else {
         eprintln!("usage: cargo xtask {}", usage());
@@ -72,13 +72,13 @@ fn parse(arguments: &[&str]) -> Option<(Vec<&'static Target>, Vec<&'static Part>
     Some((targets, if parts.is_empty() { PARTS.iter().collect() } else { parts }))
 }
 
-/// One target; what came of each part, if it was asked for.
+/// Runs the parts for one target. Returns a result for each requested part, `None` for the others.
 fn cross(root: &Path, out: &Path, target: &'static Target, parts: &[&Part]) -> Vec<Option<Counts>> {
     let directory = out.join(target.name());
     let steps = Steps { root: root.to_owned(), name: target.name(), logs: directory.join("log") };
     let runs = parts.iter().any(|part| match part.name {
         "build" | "addon" => false,
-        // It is linked statically.
+        // The program is linked statically, so it runs here without an emulator.
         "taut" => target.emulator.is_some() && target.glibc.is_none(),
         _ => true,
     });
@@ -96,25 +96,25 @@ fn failure(error: String) -> Counts {
     Counts { failed: 1, ..Counts::default() }
 }
 
-/// What the parts have in common.
+/// State that the parts share.
 struct Run {
     steps: Steps,
-    /// Where the library goes, and all that is made for it.
+    /// Folder of the library and of all intermediate files.
     out: PathBuf,
     target: &'static Target,
     tools: Tools,
 }
 
-/// Commands that say when they begin and how they ended.
+/// Runs commands, and prints their start and their result.
 struct Steps {
     root: PathBuf,
-    /// The target's.
+    /// Name of the target.
     name: String,
     logs: PathBuf,
 }
 
 impl Steps {
-    /// Runs `command` under `scripts/step.sh`; what it printed, or that it failed, which has been shown then.
+    /// Runs `command` under `scripts/step.sh`. Returns its output. An error has been printed already.
     fn step(&self, what: &str, command: &mut Command) -> Result<String, String> {
         let title = format!("cross: {}, {what}", self.name);
         let log = self.logs.join(format!("{}.log", what.replace(' ', "-")));
@@ -136,7 +136,7 @@ impl Steps {
     }
 }
 
-/// How many checks passed and so on.
+/// Numbers of checks by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Counts {
     passed: u32,
@@ -147,7 +147,7 @@ struct Counts {
 impl Counts {
     const PASSED: Counts = Counts { passed: 1, failed: 0, skipped: 0 };
 
-    /// Adds up the lines in which cargo's tests and our suites say how they ended.
+    /// Adds up the summary lines of cargo's tests and of our suites.
     fn of(text: &str) -> Self {
         let mut sum = Counts::default();
         for line in text.lines() {
@@ -184,7 +184,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// A command of one program and its arguments.
+/// Returns a command of a program and its arguments.
 fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut words = words.into_iter();
     let mut command = Command::new(words.next().as_ref().map_or(OsStr::new(""), AsRef::as_ref));

@@ -1,7 +1,8 @@
-//! The module rules inside the engine: a layer uses what lies below it, never what lies above.
+//! Checks the layers of the engine: a module uses only modules of lower layers.
 //!
-//! The table is `xtask/layers.txt`; its layers are top-level modules, or single modules inside of one. References are found in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains
-//! that reach the crate root, `tautline_proto::`, `tautline_io::` and `tautline_mem::`. Tests may use anything.
+//! The table is `xtask/layers.txt`. Its layers are top-level modules, or single modules inside of one. The check finds these
+//! references in the text: `crate::a::b`, `crate::{a, b}`, `super::` chains up to the crate root, `tautline_proto::`,
+//! `tautline_io::` and `tautline_mem::`. Tests may use every module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,14 +10,14 @@ use std::path::Path;
 
 use crate::scan::{self, Source};
 
-/// The crates that count as layers below the engine, by the name that code uses.
+/// Crates that are layers below the engine, with their names in code.
 const CRATES: [(&str, &str); 3] =
     [("tautline_proto", "proto"), ("tautline_io", "io"), ("tautline_mem", "mem")];
 
-/// For each layer everything it may use: its own list and, through it, what those may use.
+/// For each layer, the layers that it may use directly or through others.
 type Table = BTreeMap<String, BTreeSet<String>>;
 
-/// Findings: a reference that the table does not allow, a module it does not know, a circle in it.
+/// Returns references that the table does not allow, modules that it does not know, and cycles in it.
 pub fn check(root: &Path) -> Vec<String> {
     let text = fs::read_to_string(root.join("xtask/layers.txt")).unwrap_or_default();
     let table = match parse(&text) {
@@ -37,7 +38,7 @@ pub fn check(root: &Path) -> Vec<String> {
     findings
 }
 
-/// The layer that a module path (`a/b/c`) belongs to: `a/b` if that has a line of its own, else `a`.
+/// Returns the layer of a module path (`a/b/c`): `a/b` if the table has a line for it, else `a`.
 fn layer(path: &str, table: &Table) -> Option<String> {
     let mut names = path.split('/');
     let top = names.next()?.to_owned();
@@ -46,14 +47,14 @@ fn layer(path: &str, table: &Table) -> Option<String> {
 }
 
 fn violations(source: &Source, table: &Table) -> Vec<String> {
-    // The crate root joins all layers and belongs to none.
+    // The crate root joins all layers, and is outside of them.
     let Some(from) = layer(&scan::module_path(&source.path).join("/"), table) else { return Vec::new() };
     let allowed = &table[&from];
     let mut findings = Vec::new();
     for (line, path) in references(source) {
         let place = format!("crates/core/src/{}:{line}", source.path);
         match layer(&path, table) {
-            // A re-export of the crate root would hide which layer is meant.
+            // A re-export of the crate root would hide the layer.
             None => {
                 findings.push(format!("{place}: name the module of `crate::{}`", path.replace('/', "::")))
             }
@@ -66,7 +67,7 @@ fn violations(source: &Source, table: &Table) -> Vec<String> {
     findings
 }
 
-/// The modules that a file refers to, as `a/b` or `a`, with the line of each reference.
+/// Returns the modules that a file refers to, as `a/b` or `a`, each with its line.
 fn references(source: &Source) -> Vec<(usize, String)> {
     let code: String = source.lines().flat_map(|(_, code, _)| [code, "\n"]).collect();
     let depth = scan::module_path(&source.path).len();
@@ -88,7 +89,7 @@ fn references(source: &Source) -> Vec<(usize, String)> {
                 ups += 1;
             }
             if ups == depth {
-                // Items of inline modules reach only their own file: what is no module here is theirs.
+                // Items of inline modules reach only their own file, so other names belong to them.
                 heads(rest)
                     .into_iter()
                     .filter(|name| name.starts_with(char::is_lowercase))
@@ -99,8 +100,8 @@ fn references(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
-/// The first two names of each path that follows `crate`: `::a::b::C` gives a/b, `::{a, b::{c, d}}` gives a and b/c.
-/// Macros (`::name!`) and visibilities (`crate)`) give none.
+/// Returns the first two names of each path that follows `crate`: `::a::b::C` gives a/b, `::{a, b::{c, d}}` gives a and b/c.
+/// Macros (`::name!`) and visibilities (`crate)`) are skipped.
 fn heads(after: &str) -> Vec<String> {
     let Some(rest) = after.trim_start().strip_prefix("::").map(str::trim_start) else { return Vec::new() };
     let Some(group) = rest.strip_prefix('{') else { return head(rest).into_iter().collect() };
@@ -138,7 +139,7 @@ fn word_positions(code: &str) -> impl Iterator<Item = (usize, &str)> {
     scan::words(code).map(|word| (word.as_ptr() as usize - code.as_ptr() as usize, word))
 }
 
-/// Reads the table and closes it downwards; an unknown layer or a circle is an error.
+/// Reads the table and adds the layers that each layer uses through others. An unknown layer or a cycle is an error.
 fn parse(text: &str) -> Result<Table, String> {
     let mut direct: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut shared: Vec<String> = Vec::new();
@@ -164,7 +165,7 @@ fn parse(text: &str) -> Result<Table, String> {
         if all.contains(name) {
             return Err(format!("xtask/layers.txt: {name} lies below itself"));
         }
-        // A shared leaf is open to all, but does not hand on what it uses itself.
+        // Every layer may use a shared leaf, but not the layers that the leaf uses.
         if !shared.contains(name) {
             all.extend(shared.iter().cloned());
         }
@@ -173,7 +174,7 @@ fn parse(text: &str) -> Result<Table, String> {
     Ok(table)
 }
 
-/// Adds to `all` what `name` uses, and what lies below that.
+/// Adds to `all` the layers that `name` uses, directly or through others.
 fn below(
     name: &str,
     direct: &BTreeMap<String, Vec<String>>,

@@ -1,9 +1,9 @@
-//! The library for systems that nothing here can run: linked and looked at. `cargo run -p xtask -- link TARGET`.
+//! Links the library for systems that this machine cannot run, and checks the result. `cargo run -p xtask -- link TARGET`.
 //!
-//! For FreeBSD zig links, which has that system's library; for macOS LLVM's linker does, with zig's list of what that system has. Both
-//! come from where packages come from, zig into `target/link`. A toolchain that has the target's standard library (`rustup target add
-//! TARGET`) is used as it is; elsewhere a Rust that comes with its sources is taken from Debian, and the standard library is built with
-//! the rest.
+//! For FreeBSD, zig links, because it has that system's library. For macOS, LLVM's linker links with zig's list of that system's
+//! symbols. Both tools come from package registries; zig is installed into `target/link`. If the toolchain has the target's standard
+//! library (`rustup target add TARGET`), it compiles. Otherwise a Rust with its sources comes from Debian, and the standard library is
+//! built together with the library.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,20 +15,20 @@ use crate::abi;
 
 mod install;
 
-/// The targets, and how their libraries are looked at.
+/// Targets with the formats of their libraries.
 const TARGETS: [(&str, Format); 3] = [
     ("aarch64-apple-darwin", Format::MachO),
     ("x86_64-apple-darwin", Format::MachO),
     ("x86_64-unknown-freebsd", Format::Elf),
 ];
 
-/// The oldest macOS it is for: the first one on ARM.
+/// Oldest macOS that the library supports: the first one on ARM.
 const OLDEST_MACOS: &str = "11.0";
 
-/// From PyPI.
+/// Packages from PyPI.
 const TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
-/// Rust with its sources, of this suite.
+/// Suite of Debian that Rust with its sources comes from.
 const DEBIAN: &str = "forky";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
@@ -38,7 +38,7 @@ enum Format {
     Elf,
 }
 
-/// Links for `target`, or with `all` for each, and prints `link: N passed, N failed, 0 skipped`.
+/// Links for `target` (`all`: for each target), and prints `link: N passed, N failed, 0 skipped`.
 pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
     let chosen: Vec<_> = TARGETS.iter().filter(|(name, _)| target == "all" || *name == target).collect();
     if chosen.is_empty() {
@@ -70,7 +70,7 @@ pub fn run(root: &Path, target_folder: &Path, target: &str) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Builds the library, and returns where it is.
+/// Builds the library, and returns its path.
 fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<PathBuf, String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let tools = python_tools(root, folder)?;
@@ -87,7 +87,7 @@ fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<Path
         .env("CARGO_TARGET_DIR", folder)
         .env("MACOSX_DEPLOYMENT_TARGET", OLDEST_MACOS);
     if !has_standard_library(target)? {
-        // The options are unstable, and this is how a compiler that is not a nightly one takes them.
+        // The options are unstable. With this variable, a stable compiler accepts them.
         cargo
             .args(["-Zbuild-std=std,panic_unwind"])
             .env("RUSTC_BOOTSTRAP", "1")
@@ -101,7 +101,7 @@ fn link(root: &Path, folder: &Path, target: &str, format: Format) -> Result<Path
     }
 }
 
-/// Links the archive as rustc has macOS's linker do. Zig's would export more than the functions.
+/// Links the archive with the options that rustc passes to macOS's linker. Zig's linker would export more symbols than the functions.
 fn link_dylib(root: &Path, tools: &Path, target: &str, built: &Path) -> Result<PathBuf, String> {
     run_command(Command::new(root.join("scripts/need.sh")).args(["lld:lld", "llvm-objdump:llvm"]))?;
     let system = system_stub(tools, built)?;
@@ -124,8 +124,8 @@ fn link_dylib(root: &Path, tools: &Path, target: &str, built: &Path) -> Result<P
     Ok(library)
 }
 
-/// Which symbols macOS's library has, by the list that comes with zig; without an architecture that older linkers do not know, and with
-/// the usual name of the other.
+/// Writes zig's list of the symbols of macOS's library. Removes an architecture that older linkers do not know, and uses the usual
+/// name of the other.
 fn system_stub(tools: &Path, built: &Path) -> Result<PathBuf, String> {
     const LIST: &str = "ziglang/lib/libc/darwin/libSystem.tbd";
     let versions = fs::read_dir(tools.join("lib")).into_iter().flatten().flatten();
@@ -150,7 +150,7 @@ fn without_unknown_targets(list: &str) -> String {
     (text + rest).replace("arm64e-", "arm64-")
 }
 
-/// The folder with zig and cargo-zigbuild, whose programs are in `bin`.
+/// Returns the folder of zig and cargo-zigbuild. Their programs are in `bin`.
 fn python_tools(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let environment = folder.join("tools");
     let complete = environment.join(TOOLS.join("-").replace("==", "-"));
@@ -170,14 +170,14 @@ fn python_tools(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     Ok(environment)
 }
 
-/// Whether the toolchain in use can compile for the target as it is.
+/// True if the toolchain in use has the standard library of the target.
 fn has_standard_library(target: &str) -> Result<bool, String> {
     let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let output = output.map_err(|error| format!("rustc: {error}"))?;
     Ok(Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
 }
 
-/// A rustc that has its sources. It is not installed: its folder has the libraries that it needs, its C library too.
+/// Returns a rustc that has its sources. It is unpacked, not installed: its folder also has the libraries that it needs, with the C library.
 fn debian_rust(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     let system = folder.join(DEBIAN);
     let program = folder.join(format!("rustc-{DEBIAN}"));
@@ -187,7 +187,7 @@ fn debian_rust(root: &Path, folder: &Path) -> Result<PathBuf, String> {
         run_command(
             Command::new("mmdebstrap")
                 .args(["--quiet", "--variant=extract", "--include=rustc,rust-src"])
-                // A mirror's copy may be older than its list says it should get.
+                // The list of a mirror may be past its date of expiry.
                 .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
                 .arg(DEBIAN)
                 .arg(&system)
@@ -207,7 +207,7 @@ fn debian_rust(root: &Path, folder: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// What is wrong with the library, if anything.
+/// Returns the faults of the library.
 fn look_at(library: &Path, format: Format, expected: &BTreeSet<&str>) -> Vec<String> {
     let both = match format {
         Format::MachO => {
@@ -229,7 +229,7 @@ fn look_at(library: &Path, format: Format, expected: &BTreeSet<&str>) -> Vec<Str
     }
 }
 
-/// A field of each load command of this name, in what llvm-objdump says of a library.
+/// Returns a field of each load command of this name, from the output of llvm-objdump.
 fn fields(headers: &str, command: &str, field: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -244,7 +244,7 @@ fn fields(headers: &str, command: &str, field: &str) -> Vec<String> {
 }
 
 fn mach_o(symbols: &str, headers: &str, expected: &BTreeSet<&str>) -> Vec<String> {
-    // C's names have an underscore before them.
+    // macOS puts an underscore before names of C.
     let mut findings = abi::exports(expected, &symbols.replace(" _", " "));
     let fields = |command: &str, field: &str| fields(headers, command, field);
     let name = fields("LC_ID_DYLIB", "name");
@@ -267,10 +267,10 @@ fn run_command(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
 
-/// What programs that were linked with it look for.
+/// Name under which programs load the library.
 const INSTALL_NAME: &str = "@rpath/libzmq.5.dylib";
 
-/// What a library may need from FreeBSD.
+/// Libraries of FreeBSD that the library may need.
 const FREEBSD: [&str; 7] =
     ["libc.so.7", "libthr.so.3", "libm.so.5", "libgcc_s.so.1", "librt.so.1", "libdl.so.1", "libutil.so.9"];
 

@@ -1,45 +1,53 @@
-//! Checks of the house rules that no compiler makes: `cargo run -p xtask -- check`; and what is built for other systems: [`cross`].
+//! Checks house rules that the compiler does not check (`cargo run -p xtask -- check`), builds for other systems ([`cross`]), and
+//! runs the simulator ([`simulate`]).
 //!
-//! The checks work on the text of the sources with a small scanner ([`scan`]), so that they need no dependency and run in a
-//! moment. Each check returns its findings; the process ends with 1 if there are any.
+//! The checks read the text of the sources with a small scanner ([`scan`]), so that they take about a second. Each check returns
+//! its findings. The process exits with 1 if there are any.
 
 #![forbid(unsafe_code)]
 
 mod abi;
 mod ablate;
 mod benches;
+mod columns;
 mod compat;
 mod crates;
 mod cross;
 mod layers;
+mod lex;
 mod link;
+mod prose;
 mod relaxed;
 mod scan;
 mod simulate;
 mod sizes;
+mod subjects;
 mod types;
 mod unsafe_sites;
 mod versions;
-mod words;
+mod words_only;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
-  check               layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, that
-                      docs/reference names all of zmq.h, one version everywhere, words and columns of comments
-  unsafe [--write]    compare docs/develop/unsafe.md with the sources, or write it
-  abi [LIBRARY]       exported symbols and soname of target/release/libzmq.so
-  link TARGET         the library for macOS or FreeBSD, or for all of them: linked and looked at, in target/link
+  check               checks layers, sizes of files and types, branches outside of tables, unsafe code, relaxed accesses, the names
+                      of zmq.h in docs/reference, versions, columns of comments, prose, commit subjects
+  prose [--help]      counts hard sentences in comments, pages and texts for users, by kind and folder
+  words-only [--strings] [REVISION]
+                      compares the code of each changed file with a revision, without comments (and string literals)
+  unsafe [--write]    compares docs/develop/unsafe.md with the sources, or writes it
+  abi [LIBRARY]       checks the exported symbols and the soname of target/release/libzmq.so
+  link TARGET         links the library for macOS or FreeBSD (`all`: for both) in target/link, and checks it
   dist [--here] [--twice] [library|taut|python|node|dotnet|systems|crates|sbom]...
-                      what a release consists of, in target/dist: scripts/dist.sh
+                      makes the parts of a release in target/dist: scripts/dist.sh
   ablate [RULE]... [--list | options of the benchmark]
-                      what each rule of the engine's timing buys, in several environments: bench/README.md
+                      measures the effect of each rule of the engine's timing, in several environments: bench/README.md
   simulate [--seed N [--trace] | --seeds N | --minutes M]...
-                      the engine in a simulated system, from numbers: docs/develop/simulation.md
-  faults [--refresh]  check that each planted fault of tests/sim/faults applies to the sources; or write its context anew
-  benches             the results of `cargo bench -p tautline` as a table";
+                      runs the engine in a simulated system, from seeds: docs/develop/simulation.md
+  faults [--refresh]  checks that each planted fault of tests/sim/faults applies to the sources, or rewrites its context
+  benches             prints the results of `cargo bench -p tautline` as a table";
 
 fn main() -> ExitCode {
     let root = root();
@@ -55,6 +63,8 @@ fn main() -> ExitCode {
         ["simulate", arguments @ ..] => simulate::run(&root, &target(), arguments),
         ["faults"] => report("planted faults", &simulate::faults::check(&root)),
         ["faults", "--refresh"] => report("planted faults", &simulate::faults::refresh(&root)),
+        ["prose", arguments @ ..] => prose::run(&root, arguments),
+        ["words-only", arguments @ ..] => words_only::run(&root, arguments),
         ["benches"] => benches::run(&target()),
         ["abi", library] => abi::run(&root, Path::new(library)),
         ["cross", arguments @ ..] => cross::run(&root, &target(), arguments),
@@ -66,7 +76,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes all that a release consists of.
+/// Makes the parts of a release.
 fn dist(root: &Path, arguments: &[&str]) -> ExitCode {
     match std::process::Command::new(root.join("scripts/dist.sh")).args(arguments).status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
@@ -88,7 +98,9 @@ fn check(root: &Path) -> ExitCode {
         report("relaxed accesses", &relaxed::check(root)),
         report("compatibility page", &compat::check(root)),
         report("versions", &versions::check(root)),
-        report("words", &words::check(root)),
+        report("columns of comments", &columns::check(root)),
+        report("prose", &prose::check(root)),
+        report("commit subjects", &subjects::check(root)),
     ];
     if results.iter().all(|result| *result == ExitCode::SUCCESS) {
         ExitCode::SUCCESS
@@ -110,7 +122,7 @@ fn report(name: &str, findings: &[String]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The repository: this package lies directly in it.
+/// Returns the root of the repository, the parent folder of this package.
 fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_owned()

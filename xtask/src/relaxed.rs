@@ -1,16 +1,16 @@
-//! Each relaxed access of the library has an argument: a comment `Relaxed: GROUP` where the atomic is declared, or at the access itself.
-//! The groups are the rows of the table in docs/develop/memory-ordering.md.
+//! Checks that each relaxed access of the library has an argument: a comment `Relaxed: GROUP` at the declaration of the atomic or at the
+//! access. The groups are the rows of the table in docs/develop/memory-ordering.md.
 
 use std::path::Path;
 
 use crate::scan::{self, Source};
 
 const CRATES: [&str; 6] = ["mem", "proto", "io", "core", "libzmq", "tautline"];
-/// What a comment begins its argument with.
+/// Word before the argument in a comment.
 const MARK: &str = "Relaxed: ";
 const METHODS: [&str; 6] = [".load(", ".store(", ".swap(", ".fetch_", ".compare_exchange", ".try_update("];
 
-/// Findings: relaxed accesses without an argument, and arguments of no known group.
+/// Returns relaxed accesses without an argument, and arguments with an unknown group.
 pub fn check(root: &Path) -> Vec<String> {
     let page = std::fs::read_to_string(root.join("docs/develop/memory-ordering.md")).unwrap_or_default();
     let groups = groups(&page);
@@ -30,13 +30,13 @@ pub fn check(root: &Path) -> Vec<String> {
     findings
 }
 
-/// The first column of the table: `| group | ...`.
+/// Returns the first column of the table: `| group | ...`.
 fn groups(page: &str) -> Vec<&str> {
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
     rows.map(str::trim).filter(|group| !group.is_empty()).collect()
 }
 
-/// Arguments that the page does not have.
+/// Returns arguments that the page does not have.
 fn unknown<'a>(source: &'a Source, groups: &'a [&str]) -> impl Iterator<Item = String> + 'a {
     source.lines().filter_map(|(number, _, text)| {
         let group = text.split_once(MARK)?.1.split([',', '.', ';', ':', ' ']).next()?;
@@ -45,7 +45,7 @@ fn unknown<'a>(source: &'a Source, groups: &'a [&str]) -> impl Iterator<Item = S
     })
 }
 
-/// Relaxed accesses that neither their own comment nor their atomic's declaration argues for.
+/// Returns relaxed accesses without an argument, in their own comment or at the declaration of the atomic.
 fn unargued<'a>(source: &'a Source, all: &'a [Source]) -> impl Iterator<Item = String> + 'a {
     let lines: Vec<(usize, &str, &str)> = source.lines().collect();
     let mut findings = Vec::new();
@@ -63,7 +63,7 @@ fn unargued<'a>(source: &'a Source, all: &'a [Source]) -> impl Iterator<Item = S
                 let argued = declared(source, name)
                     .unwrap_or_else(|| all.iter().any(|other| declared(other, name) == Some(true)));
                 if !argued {
-                    findings.push(format!("{}: nothing says why `{name}` may be Relaxed", statement[0].0));
+                    findings.push(format!("{}: `{name}` has no argument for Relaxed", statement[0].0));
                 }
             }
         }
@@ -72,12 +72,12 @@ fn unargued<'a>(source: &'a Source, all: &'a [Source]) -> impl Iterator<Item = S
     findings.into_iter()
 }
 
-/// Whether a statement, an arm of a match or the head of a block ends with this line.
+/// True if a statement, an arm of a match or the head of a block ends with this line.
 fn ends(code: &str) -> bool {
     code.is_empty() || code.ends_with([';', '{', '}']) || code.ends_with("=>")
 }
 
-/// Whether the comment right above a line, with attributes in between, has an argument.
+/// True if the comment directly above a line has an argument. Attributes may be in between.
 fn is_argued(lines: &[(usize, &str, &str)], index: usize) -> bool {
     lines[..index]
         .iter()
@@ -87,7 +87,7 @@ fn is_argued(lines: &[(usize, &str, &str)], index: usize) -> bool {
         .any(|text| text.contains(MARK))
 }
 
-/// The names of the atomics of a statement that are accessed with Relaxed.
+/// Returns the names of the atomics that a statement accesses with Relaxed.
 fn relaxed(code: &str) -> Vec<&str> {
     let calls = METHODS.iter().flat_map(|method| code.match_indices(method).map(|(at, _)| at));
     let mut calls: Vec<usize> = calls.collect();
@@ -96,7 +96,7 @@ fn relaxed(code: &str) -> Vec<&str> {
     calls.into_iter().filter_map(|at| receiver(&code[..at])).collect()
 }
 
-/// Whether the arguments that begin here have the word themselves, not in a call within.
+/// True if the arguments that begin here contain the word, outside of nested calls.
 fn has_relaxed(arguments: &str) -> bool {
     let mut depth = 0;
     let own: String = arguments
@@ -117,7 +117,7 @@ fn has_relaxed(arguments: &str) -> bool {
     scan::words(&own).any(|word| word == "Relaxed")
 }
 
-/// The name before a call of a method: behind an index, a call or a wrapper's `.0`.
+/// Returns the name before a method call. Skips an index, a call or a wrapper's `.0`.
 fn receiver(code: &str) -> Option<&str> {
     let code = code.trim_end().trim_end_matches(".0");
     let code = match code.strip_suffix([']', ')']) {
@@ -127,7 +127,7 @@ fn receiver(code: &str) -> Option<&str> {
     scan::words(code).last()
 }
 
-/// Whether the declaration of an atomic of this name has an argument; `None` if it is not here.
+/// True if the declaration of an atomic of this name has an argument. `None` if the file has no such declaration.
 fn declared(source: &Source, name: &str) -> Option<bool> {
     let lines: Vec<(usize, &str, &str)> = source.lines().collect();
     let is_declaration = |code: &str| {
@@ -139,7 +139,7 @@ fn declared(source: &Source, name: &str) -> Option<bool> {
                 && scan::words(code).any(|word| word == name)
                 && code.contains("Atomic")
     };
-    // The one field of a tuple, accessed as `self.0`.
+    // The only field of a tuple, accessed as `self.0`.
     let is_tuple = |code: &str| name == "self" && code.contains("struct ") && code.contains("(Atomic");
     let mut found = None;
     for (index, (_, code, text)) in lines.iter().enumerate() {
@@ -151,7 +151,7 @@ fn declared(source: &Source, name: &str) -> Option<bool> {
     found
 }
 
-/// A field of a type of our own around an atomic.
+/// Field of one of our wrapper types around an atomic.
 fn is_word(code: &str, name: &str) -> bool {
     code.split_once(": Word<").is_some_and(|(before, _)| scan::words(before).last() == Some(name))
 }
@@ -183,7 +183,7 @@ mod tests {
         let bare = "struct S {\n    at: AtomicU64,\n}\nfn f(s: &S) {\n    s.at.store(1, Relaxed);\n    x[s.at.load(Relaxed)];\n}\n";
         assert_eq!(
             findings(bare),
-            ["5: nothing says why `at` may be Relaxed", "6: nothing says why `at` may be Relaxed"]
+            ["5: `at` has no argument for Relaxed", "6: `at` has no argument for Relaxed"]
         );
         assert_eq!(
             findings(

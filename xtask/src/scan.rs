@@ -1,25 +1,27 @@
-//! Reads Rust sources as far as the checks need: code without comments and literals, and which of it is test code.
+//! Reads Rust sources for the checks: code without comments and literals, and the parts of it that are test code.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::lex::{self, Language};
+
 /// One source file.
 pub struct Source {
     /// Path relative to the folder that was scanned, `/` between the parts.
     pub path: String,
-    /// The text as it is.
+    /// The original text.
     pub text: String,
-    /// The text with comments and the contents of literals blanked; same lines, same columns (in bytes).
+    /// The text with comments and literals blanked. Lines and columns (in bytes) are the same.
     pub code: String,
-    /// The whole file is test code: reached through `#[cfg(test)] mod x;`, or in a folder `tests`.
+    /// True if the whole file is test code: declared by `#[cfg(test)] mod x;`, or in a folder `tests`.
     pub is_test: bool,
-    /// How many lines come before the first inline `#[cfg(test)] mod x {`.
+    /// Number of lines before the first inline `#[cfg(test)] mod x {`.
     pub lines_before_tests: usize,
 }
 
 impl Source {
-    /// The numbered lines of code that are not test code, as (number from 1, code, text).
+    /// Returns the lines that are not test code, as (number from 1, code, text).
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str, &str)> {
         let count = if self.is_test { 0 } else { self.lines_before_tests };
         self.code
@@ -31,7 +33,7 @@ impl Source {
     }
 }
 
-/// All `.rs` files below `folder`, sorted by path. A folder that does not exist holds none.
+/// Returns all `.rs` files below `folder`, sorted by path. The result is empty if the folder does not exist.
 pub fn sources(folder: &Path) -> Vec<Source> {
     let mut files = Vec::new();
     collect(folder, &mut files);
@@ -46,16 +48,21 @@ pub fn sources(folder: &Path) -> Vec<Source> {
             Some(Source { path, text, code, is_test: false, lines_before_tests })
         })
         .collect();
+    mark_tests(&mut sources);
+    sources
+}
+
+/// Marks the files that are test code.
+pub fn mark_tests(sources: &mut [Source]) {
     let declared: HashSet<String> = sources.iter().flat_map(test_modules).collect();
-    for source in &mut sources {
+    for source in sources {
         let stem = source.path.trim_end_matches(".rs").trim_end_matches("/mod");
         source.is_test = stem.split('/').any(|part| part == "tests")
             || declared.iter().any(|module| stem == module || stem.starts_with(&format!("{module}/")));
     }
-    sources
 }
 
-/// The module path of a file relative to `src/`: `conn/flush.rs` is `["conn", "flush"]`, `lib.rs` is `[]`.
+/// Returns the module path of a file relative to `src/`: `conn/flush.rs` is `["conn", "flush"]`, `lib.rs` is `[]`.
 pub fn module_path(path: &str) -> Vec<&str> {
     let stem = path.trim_end_matches(".rs");
     stem.split('/').filter(|part| !matches!(*part, "lib" | "main" | "mod")).collect()
@@ -72,8 +79,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Is this line an attribute that keeps what follows out of the product? `cfg(test)`, `cfg(all(test, ..))`; `cfg(tautline_bsd)` is for tests
-/// as well.
+/// True for an attribute that keeps the next item out of the product: `cfg(test)`, `cfg(all(test, ..))`, and `cfg(tautline_bsd)`, which
+/// is also only for tests.
 fn is_test_attribute(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("#[cfg(")
@@ -81,7 +88,7 @@ fn is_test_attribute(line: &str) -> bool {
         && words(line).any(|word| word == "test" || word == "tautline_bsd")
 }
 
-/// The `#[cfg(test)] mod x;` of a file, as paths without `.rs`.
+/// Returns the modules that a file declares by `#[cfg(test)] mod x;`, as paths without `.rs`.
 fn test_modules(source: &Source) -> Vec<String> {
     let folder = module_path(&source.path).join("/");
     let mut modules = Vec::new();
@@ -103,8 +110,8 @@ fn test_modules(source: &Source) -> Vec<String> {
     modules
 }
 
-/// Lines before the first `#[cfg(test)]` that is followed by an inline module.
-fn lines_before_tests(code: &str) -> usize {
+/// Returns the number of lines before the first `#[cfg(test)]` of an inline module.
+pub fn lines_before_tests(code: &str) -> usize {
     let lines: Vec<&str> = code.lines().map(str::trim).collect();
     for (number, line) in lines.iter().enumerate() {
         let follows = lines[number + 1..].iter().find(|next| !next.is_empty() && !next.starts_with("#["));
@@ -117,120 +124,22 @@ fn lines_before_tests(code: &str) -> usize {
     lines.len()
 }
 
-/// Identifiers and keywords of a piece of code, in order.
+/// Returns the identifiers and keywords of a piece of code, in order.
 pub fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Replaces comments and the contents of string and character literals by spaces; newlines stay.
+/// Replaces comments and the contents of string and character literals by spaces. Newlines stay.
 pub fn blank(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
-    let mut at = 0;
-    while at < bytes.len() {
-        let end = match bytes[at] {
-            b'/' if bytes[at..].starts_with(b"//") => line_end(bytes, at),
-            b'/' if bytes[at..].starts_with(b"/*") => comment_end(bytes, at),
-            b'"' => string_end(bytes, at),
-            b'r' if !follows_word(bytes, at) => match raw_string_end(bytes, at) {
-                Some(end) => end,
-                None => {
-                    at += 1;
-                    continue;
-                }
-            },
-            b'\'' => char_end(bytes, at),
-            _ => {
-                at += 1;
-                continue;
-            }
-        };
-        for byte in &mut out[at..end] {
+    let mut out = text.as_bytes().to_vec();
+    for piece in lex::pieces(text, Language::Rust) {
+        for byte in &mut out[piece.range] {
             if *byte != b'\n' {
                 *byte = b' ';
             }
         }
-        at = end;
     }
     String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Is the byte at `at` inside a word, other than after a literal prefix (`br"..."`, `cr"..."`)?
-fn follows_word(bytes: &[u8], at: usize) -> bool {
-    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    match at.checked_sub(1).map(|before| bytes[before]) {
-        Some(b'b' | b'c') => at >= 2 && word(bytes[at - 2]),
-        Some(byte) => word(byte),
-        None => false,
-    }
-}
-
-fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
-}
-
-fn comment_end(bytes: &[u8], at: usize) -> usize {
-    let (mut depth, mut i) = (0, at);
-    while i < bytes.len() {
-        if bytes[i..].starts_with(b"/*") {
-            depth += 1;
-            i += 2;
-        } else if bytes[i..].starts_with(b"*/") {
-            depth -= 1;
-            i += 2;
-            if depth == 0 {
-                return i;
-            }
-        } else {
-            i += 1;
-        }
-    }
-    bytes.len()
-}
-
-fn string_end(bytes: &[u8], at: usize) -> usize {
-    let mut i = at + 1;
-    while i < bytes.len() {
-        match bytes[i] {
-            b'\\' => i += 2,
-            b'"' => return i + 1,
-            _ => i += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// The end of `r"..."` or `r#"..."#` at `at`; None if it is not a raw string.
-fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
-    let open = at + 1 + hashes;
-    if bytes.get(open) != Some(&b'"') {
-        return None;
-    }
-    let close = [b"\"".as_slice(), &vec![b'#'; hashes]].concat();
-    let length = bytes[open + 1..].windows(close.len()).position(|window| window == close);
-    Some(length.map_or(bytes.len(), |length| open + 1 + length + close.len()))
-}
-
-/// The end of a character literal at `at`, or just behind the quote of a lifetime.
-fn char_end(bytes: &[u8], at: usize) -> usize {
-    match bytes.get(at + 1) {
-        Some(b'\\') => {
-            // The byte behind the backslash may be a quote itself.
-            let close = bytes.get(at + 3..).and_then(|rest| rest.iter().position(|byte| *byte == b'\''));
-            close.map_or(bytes.len(), |length| at + 3 + length + 1)
-        }
-        Some(first) => {
-            let width = match first {
-                0..0x80 => 1,
-                0x80..0xE0 => 2,
-                0xE0..0xF0 => 3,
-                _ => 4,
-            };
-            if bytes.get(at + 1 + width) == Some(&b'\'') { at + 2 + width } else { at + 1 }
-        }
-        None => bytes.len(),
-    }
 }
 
 #[cfg(test)]

@@ -1,30 +1,30 @@
-//! The whole engine in a simulated system: `cargo xtask simulate [OPTION...]`. Builds `crates/sim`
-//! with `--cfg simulated`, in a folder of its own, and starts it once for each seed.
+//! Runs the whole engine in a simulated system: `cargo xtask simulate [OPTION...]`. Builds
+//! `crates/sim` with `--cfg simulated`, in a separate folder, and starts it once for each seed.
 //!
 //! ```text
-//!   --seed N        this one; with --trace everything that it does
-//!   --seeds N       this many, from --from on (default 100)
-//!   --minutes M     for this long, from --from on
+//!   --seed N        this seed; with --trace, prints all of its steps
+//!   --seeds N       N seeds, from --from on (default 100)
+//!   --minutes M     seeds for M minutes, from --from on
 //!   --from N        the first seed (default 1)
 //!   --only NAME     this workload
 //!   --calm          no faults
-//!   --late          stores that other threads see late
-//!   --delays        threads that stand still at places that the seed says
+//!   --late          delays the time at which other threads see a store
+//!   --delays        stops threads at places that the seed chooses
 //!   --without NAME  without this fault
-//!   --shrink        with --seed: leaves out the faults without which it fails as well
-//!   --twice         each twice: both runs must be the same to the last step
-//!   --named         then each seed that finds a planted fault, with the options of that fault
-//!   --binary PATH   this program, without building one
+//!   --shrink        with --seed: leaves out faults as long as the seed still fails
+//!   --twice         runs each seed twice: both runs must have the same steps
+//!   --named         also runs each seed that finds a planted fault, with the options of that fault
+//!   --binary PATH   runs this program instead of building one
 //!   --planted [NAME]...
-//!                   faults that are put back into a copy: which seed finds each, within --minutes
+//!                   puts faults back into a copy, and searches a seed that finds each, for --minutes
 //!                   (default 10)
-//!   --mutations N   N random changes of the sources of the engine: which seed finds each,
-//!                   within --seconds (default 60); --from says which changes
-//!   --coverage      which lines of the engine the seeds run
+//!   --mutations N   makes N random changes of the engine, and searches a seed that finds each, for
+//!                   --seconds (default 60); --from selects the changes
+//!   --coverage      shows the lines of the engine that the seeds run
 //! ```
 //!
-//! A seed that fails is told with the end of its story and its last words; `--seed N --trace` tells
-//! all of it. Exit code 1 if one has failed.
+//! For a seed that fails, the end of its trace and its last output are printed. `--seed N --trace`
+//! prints the whole trace. The exit code is 1 if a seed has failed.
 
 mod coverage;
 pub mod faults;
@@ -42,10 +42,10 @@ use std::time::{Duration, Instant};
 
 use seeds::Run;
 
-/// How the simulator is built.
+/// Compiler flags of the simulator.
 const FLAGS: &str = "--cfg simulated";
 
-/// What the arguments ask for.
+/// Options of the command.
 #[derive(Debug)]
 pub(super) struct Wanted {
     seed: Option<u64>,
@@ -58,16 +58,16 @@ pub(super) struct Wanted {
     twice: bool,
     named: bool,
     binary: Option<PathBuf>,
-    /// The names of faults to put back; none are all.
+    /// Names of the planted faults to put back. An empty list means all.
     planted: Option<Vec<String>>,
     mutations: Option<u32>,
     coverage: bool,
-    /// For the program.
+    /// Options that are passed to the simulator.
     rest: Vec<String>,
 }
 
 impl Wanted {
-    /// When no further seed begins.
+    /// Returns the time after which no further seed begins.
     fn until(&self) -> Option<Instant> {
         let seconds = self.minutes.map(|minutes| 60 * minutes).or(self.seconds)?;
         Some(Instant::now() + Duration::from_secs(seconds))
@@ -79,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// The seeds that find planted faults, each once.
+/// Returns the seeds that find planted faults, each once.
 fn named(root: &Path) -> Result<impl Iterator<Item = Run> + Send, String> {
     let faults = faults::all(root)?.into_iter();
     let seeds: BTreeSet<_> = faults.filter_map(|fault| Some((fault.seed?, fault.options))).collect();
@@ -123,7 +123,7 @@ pub fn run(root: &Path, target: &Path, arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// Whether all went well; what kept it from beginning is printed.
+/// Converts the result. Prints the error if the run could not begin.
 fn told(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -182,8 +182,8 @@ fn parse(arguments: &[&str]) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-/// Builds the simulator of the sources below `root`. An error is what the compiler says, each
-/// message with its place.
+/// Builds the simulator from the sources below `root`. An error has the messages of the compiler,
+/// each with its place.
 fn build(root: &Path, target: &Path, flags: &str) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -191,7 +191,7 @@ fn build(root: &Path, target: &Path, flags: &str) -> Result<PathBuf, String> {
         .current_dir(root)
         .env("RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", target)
-        // What is run in order to build writes its profile, if there is one, here.
+        // Build scripts and macros write their profile here, if they have one.
         .env("LLVM_PROFILE_FILE", target.join("build.profraw"))
         .output()
         .map_err(|error| format!("cargo: {error}"))?;

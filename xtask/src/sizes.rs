@@ -1,13 +1,13 @@
-//! No file grows past the point where it holds more than one concept.
+//! Limits the size of files, so that each has one concept.
 
 use std::path::Path;
 
 use crate::scan;
 
-/// Lines of a source file without its tests; 80 to 350 is usual.
+/// Most lines of a source file without its tests; 80 to 350 are usual.
 const LIMIT: usize = 600;
 
-/// Findings: files over [`LIMIT`].
+/// Returns files over [`LIMIT`].
 pub fn check(root: &Path) -> Vec<String> {
     let mut findings = Vec::new();
     for folder in ["crates", "bench", "xtask", "tests"] {

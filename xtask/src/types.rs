@@ -1,5 +1,5 @@
-//! What types are like: none grows past what one reader can hold in mind, and what a socket type or a mechanism means stands in tables.
-//! The sources are read as rustfmt writes them.
+//! Limits the size of types, so that a reader can understand each as a whole. Also checks that only tables branch over the socket types
+//! and mechanisms. The scanner expects the layout of rustfmt.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,12 +8,12 @@ use std::path::Path;
 use crate::scan::{self, Source};
 
 const CRATES: [&str; 6] = ["mem", "proto", "io", "core", "libzmq", "tautline"];
-/// Most fields and methods of a type; types that have more are in [`TABLE`], which may only shrink.
+/// Most fields and methods of a type. Larger types are in [`TABLE`], and may only shrink.
 const FIELDS: usize = 20;
 const METHODS: usize = 30;
 const TABLE: &str = "xtask/types.txt";
 
-/// Enums over which nothing but a table branches: their values stand in these files.
+/// Enums over which only tables branch, with the files of these tables.
 const SWITCHES: [(&str, &[&str]); 2] = [
     (
         "SocketType::",
@@ -28,7 +28,7 @@ const SWITCHES: [(&str, &[&str]); 2] = [
     ("Mechanism::", &["core/src/options.rs", "core/src/options/table.rs", "core/src/driver/security.rs"]),
 ];
 
-/// Findings: types that have grown, rows of the table that are out of date, and branches outside of tables.
+/// Returns types that have grown, rows of the table that are out of date, and branches outside of tables.
 pub fn check(root: &Path) -> Vec<String> {
     let table = fs::read_to_string(root.join(TABLE)).unwrap_or_default();
     let mut sizes = BTreeMap::new();
@@ -50,7 +50,7 @@ struct Size {
     methods: usize,
 }
 
-/// The types of a crate by name; those that share their name with another one, by file and name.
+/// Returns the types of a crate by name. Types that share a name are told apart by their files.
 fn count(sources: &[Source]) -> BTreeMap<String, Size> {
     let mut homes: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -71,7 +71,7 @@ fn count(sources: &[Source]) -> BTreeMap<String, Size> {
     sizes
 }
 
-/// The definitions and own methods in a file: what type, how much, and whether it is the definition.
+/// Returns the definitions and inherent methods in a file: type, size, and true for a definition.
 fn blocks(source: &Source) -> Vec<(String, Size, bool)> {
     let lines: Vec<&str> = source.lines().map(|(_, code, _)| code).collect();
     let mut blocks = Vec::new();
@@ -103,7 +103,7 @@ fn blocks(source: &Source) -> Vec<(String, Size, bool)> {
     blocks
 }
 
-/// `impl<'a, T> queue::Name<T> where ..` and `struct Name<T>`: `Name`.
+/// Returns `Name` for `impl<'a, T> queue::Name<T> where ..` and `struct Name<T>`.
 fn type_name(head: &str) -> Option<String> {
     let mut rest = head.trim_start_matches("impl").trim_start_matches("struct").trim_start_matches("union");
     if rest.starts_with('<') {
@@ -134,7 +134,7 @@ fn is_method(line: &str) -> bool {
         || line.trim_start().starts_with("pub(") && line.contains(" fn ")
 }
 
-/// Types over the limit that the table does not have with this size.
+/// Returns types over the limit whose size differs from the table.
 fn compare(table: &str, sizes: &BTreeMap<String, Size>) -> Vec<String> {
     let mut known = BTreeMap::new();
     let mut findings = Vec::new();
@@ -173,7 +173,7 @@ fn compare(table: &str, sizes: &BTreeMap<String, Size>) -> Vec<String> {
     findings
 }
 
-/// Branches over an enum that has tables, outside of them.
+/// Returns branches over an enum with tables, outside of the tables.
 fn switches(name: &str, source: &Source) -> Vec<String> {
     let path = format!("{name}/src/{}", source.path);
     let mut findings = Vec::new();
@@ -194,7 +194,7 @@ fn switches(name: &str, source: &Source) -> Vec<String> {
     findings
 }
 
-/// Whether a line compares with a value of the enum, or matches one.
+/// True if a line compares with a value of the enum, or matches one.
 fn branches(code: &str, value: &str) -> bool {
     code.match_indices(value).any(|(at, _)| {
         let before =

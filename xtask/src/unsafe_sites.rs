@@ -1,7 +1,7 @@
-//! Unsafe code stays where it is allowed, argued for and counted.
+//! Checks that unsafe code is in allowed places only, has an argument, and is counted.
 //!
-//! `docs/develop/unsafe.md` lists every file with unsafe code and what for; the counts in it are compared with the sources, so
-//! that new unsafe code shows up in a review. `--write` brings the counts up to date and keeps the reasons.
+//! `docs/develop/unsafe.md` lists every file with unsafe code and its reason. The check compares its counts with the sources,
+//! so that new unsafe code shows up in a review. `--write` updates the counts and keeps the reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::scan::{self, Source};
 
-/// Where unsafe code may be: folders or file names below the root.
+/// Folders or prefixes of files, below the root, that may contain unsafe code.
 const ALLOWED: [&str; 6] = [
     "crates/mem/",
     "crates/io/src/",
@@ -20,14 +20,14 @@ const ALLOWED: [&str; 6] = [
     "crates/core/src/message",
 ];
 
-/// What counts as the engine.
+/// Folders of the engine.
 const ENGINE: [&str; 4] = ["crates/core/src/", "crates/proto/src/", "crates/io/src/", "crates/mem/src/"];
-/// Per mille of the engine's lines of code that may begin an unsafe block or impl.
+/// Most lines of the engine that begin an unsafe block or impl, per 1,000 lines of code.
 const MAX_SITES: usize = 20;
-/// Per mille that may lie within one.
+/// Most lines within an unsafe block or impl, per 1,000 lines of code.
 const MAX_INSIDE: usize = 20;
 
-/// The attribute that each crate root must carry.
+/// Attributes that crate roots must have.
 const ATTRIBUTES: [(&str, &str); 5] = [
     ("crates/observe/src/lib.rs", "#![forbid(unsafe_code)]"),
     ("crates/proto/src/lib.rs", "#![forbid(unsafe_code)]"),
@@ -51,7 +51,7 @@ The counts are checked by `cargo run -p xtask -- check`;
 |---|---|---|---|---|
 ";
 
-/// What one file holds outside its tests.
+/// Unsafe code of a file outside its tests.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Count {
     blocks: usize,
@@ -59,17 +59,17 @@ struct Count {
     functions: usize,
 }
 
-/// Lines of code, and those of them that are unsafe.
+/// Numbers of lines of code.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct Lines {
     all: usize,
-    /// With the beginning of an unsafe block or impl.
+    /// Lines that begin an unsafe block or impl.
     sites: usize,
-    /// Within one, its first and last line included.
+    /// Lines within an unsafe block or impl, including its first and last line.
     inside: usize,
 }
 
-/// Findings: unsafe code at a place where none may be, a missing attribute or argument, counts that differ.
+/// Returns unsafe code outside of the allowed places, missing attributes and arguments, and counts that differ.
 pub fn check(root: &Path) -> Vec<String> {
     let sources = all_sources(root);
     let mut findings = Vec::new();
@@ -97,7 +97,7 @@ pub fn check(root: &Path) -> Vec<String> {
     findings
 }
 
-/// Writes the document anew; reasons of files that are still there stay.
+/// Rewrites the document. Keeps the reasons of files that still exist.
 pub fn write(root: &Path) -> Vec<String> {
     let document = fs::read_to_string(root.join(DOCUMENT)).unwrap_or_default();
     let text = table(&all_sources(root), &document);
@@ -110,7 +110,7 @@ pub fn write(root: &Path) -> Vec<String> {
     written.err().map(|error| format!("{DOCUMENT}: {error}")).into_iter().collect()
 }
 
-/// The sources of the product, with paths from the root.
+/// Returns the sources of the product, with paths from the root.
 fn all_sources(root: &Path) -> Vec<Source> {
     let mut all = Vec::new();
     for folder in ["crates", "bench", "xtask"] {
@@ -122,7 +122,7 @@ fn all_sources(root: &Path) -> Vec<Source> {
     all
 }
 
-/// The word after each `unsafe` of the code outside tests, with its line.
+/// Returns the word after each `unsafe` outside of tests, with its line.
 fn sites(source: &Source) -> Vec<(usize, String)> {
     let lines: Vec<_> = source.lines().collect();
     let mut found = Vec::new();
@@ -130,7 +130,7 @@ fn sites(source: &Source) -> Vec<(usize, String)> {
         for (at, _) in code.match_indices("unsafe") {
             let before = code[..at].chars().next_back();
             let after = &code[at + "unsafe".len()..];
-            // `unsafe_code` in an attribute and `#[unsafe(no_mangle)]` are no sites.
+            // `unsafe_code` in an attribute and `#[unsafe(no_mangle)]` do not count.
             let is_word = |c: char| c.is_alphanumeric() || c == '_';
             if before.is_some_and(|c| is_word(c) || c == '[') || after.starts_with(|c| is_word(c) || c == '(')
             {
@@ -152,7 +152,7 @@ fn count(source: &Source) -> Count {
         match word.as_str() {
             "{" => count.blocks += 1,
             "impl" => count.impls += 1,
-            // A function, not the type of a pointer to one: `unsafe extern "C" fn(..)`.
+            // Functions count, types of function pointers do not: `unsafe extern "C" fn(..)`.
             "fn" | "extern" | "trait" => {
                 let code = source.code.lines().nth(number - 1).unwrap_or("");
                 if !code.replace(' ', "").contains("fn(") {
@@ -183,7 +183,7 @@ fn lines(source: &Source) -> Lines {
     Lines { all: code.len(), sites: at.len(), inside: inside.len() }
 }
 
-/// Findings: more of the engine's lines are unsafe than may be.
+/// Returns a finding if too many lines of the engine are unsafe.
 fn shares(sources: &[Source]) -> Vec<String> {
     let engine = sources.iter().filter(|source| ENGINE.iter().any(|place| source.path.starts_with(place)));
     let total = engine.map(lines).fold(Lines::default(), |sum, lines| Lines {
@@ -209,7 +209,7 @@ fn shares(sources: &[Source]) -> Vec<String> {
         .collect()
 }
 
-/// The numbers of the lines of each unsafe block.
+/// Returns the line numbers of each unsafe block.
 fn blocks<'a>(code: &'a [(usize, &'a str)]) -> impl Iterator<Item = RangeInclusive<usize>> + 'a {
     code.iter().enumerate().flat_map(move |(index, (number, line))| {
         let starts = line.match_indices("unsafe").filter(move |(at, word)| {
@@ -236,7 +236,7 @@ fn blocks<'a>(code: &'a [(usize, &'a str)]) -> impl Iterator<Item = RangeInclusi
     })
 }
 
-/// The lines of unsafe blocks and impls that have no SAFETY comment on the same line or above their statement.
+/// Returns the lines of unsafe blocks and impls without a SAFETY comment on the same line or above their statement.
 fn unargued(source: &Source) -> Vec<usize> {
     let text: Vec<&str> = source.text.lines().collect();
     let code: Vec<&str> = source.code.lines().collect();
@@ -283,7 +283,7 @@ fn table(sources: &[Source], old: &str) -> String {
     text + &format!("| all | {} | {} | {} | |\n", total.blocks, total.impls, total.functions)
 }
 
-/// The five cells of each row that describes a file.
+/// Returns the five cells of each row that describes a file.
 fn rows(document: &str) -> impl Iterator<Item = Vec<&str>> {
     document.lines().filter(|line| line.contains(".rs |")).filter_map(|line| {
         let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();

@@ -1,9 +1,9 @@
-//! One version everywhere: what each registry is told is what the workspace says.
+//! Checks that the packages for all registries have the version of the workspace.
 
 use std::fs;
 use std::path::Path;
 
-/// Where a version stands: the file, what is before it, and what is behind it. The first one in the file counts.
+/// Places of a version: the file, the text before it, and the text after it. The first match in the file counts.
 const PLACES: [(&str, &str, &str); 4] = [
     ("bindings/node/package.json", "\"version\": \"", "\""),
     ("bindings/node/zeromq/package.json", "\"version\": \"", "\""),
@@ -11,7 +11,7 @@ const PLACES: [(&str, &str, &str); 4] = [
     ("bindings/dotnet/Tautline/Tautline.csproj", "<Version>", "</Version>"),
 ];
 
-/// What has another version than the workspace.
+/// Returns the places whose version differs from the workspace.
 pub fn check(root: &Path) -> Vec<String> {
     let read = |file: &str| fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"));
     let manifest = match read("Cargo.toml") {
@@ -39,7 +39,7 @@ pub fn check(root: &Path) -> Vec<String> {
     findings
 }
 
-/// The version of the workspace's packages.
+/// Returns the version of the workspace's packages.
 fn workspace(manifest: &str) -> Option<&str> {
     let (_, package) = manifest.split_once("[workspace.package]")?;
     between(package, "version = \"", "\"")

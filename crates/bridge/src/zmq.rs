@@ -17,9 +17,13 @@ const MAXMSGSIZE: i32 = 22;
 const ROUTER_MANDATORY: i32 = 33;
 const XPUB_NODROP: i32 = 69;
 const LINGER: i32 = 17;
+const MAX_SUBSCRIPTIONS: i32 = 0x5441_0010;
 
 /// What may still be sent to peers after the end of a route.
 const LINGER_MS: i32 = 2000;
+
+/// Bytes that the subscriptions of one peer may take. A peer that wants more is disconnected.
+const SUBSCRIPTION_BYTES: i64 = 64 << 20;
 
 /// A socket, whatever its type.
 #[derive(Debug)]
@@ -196,6 +200,9 @@ fn build<K: kind::Kind>(context: &Context, link: &Link) -> Result<tautline::Sock
     if link.notify {
         let word = farewell().ok_or(Error::WouldBlock)?;
         builder = builder.raw_option(DISCONNECT_MSG, word);
+    }
+    if link.socket == SocketType::Pub {
+        builder = builder.raw_option(MAX_SUBSCRIPTIONS, &SUBSCRIPTION_BYTES.to_ne_bytes());
     }
     if link.patient {
         builder = builder.raw_option(XPUB_NODROP, &int(1));

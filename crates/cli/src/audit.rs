@@ -10,7 +10,7 @@ mod listeners;
 mod source;
 
 use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -20,7 +20,7 @@ use tautline_proto::{MechanismConfig, Version};
 use crate::args::Audit;
 use crate::failure::{Code, Failure, Result};
 use crate::format::escaped;
-use crate::ping::dial::Connection;
+use crate::ping::dial::{self, Connection};
 use crate::ping::talk::{End, GREETING, Talk};
 use crate::tls::TlsArgs;
 
@@ -194,7 +194,7 @@ fn near(address: SocketAddr) -> SocketAddr {
 fn speaks_first(at: &At) -> bool {
     let mut first = [0];
     let heard = match at {
-        At::Tcp(address) => TcpStream::connect_timeout(&near(*address), BEGINNING).and_then(|mut stream| {
+        At::Tcp(address) => dial::tcp(&near(*address), BEGINNING).and_then(|mut stream| {
             stream.set_read_timeout(Some(BEGINNING))?;
             stream.read(&mut first)
         }),

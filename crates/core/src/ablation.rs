@@ -1,7 +1,7 @@
-//! Switches for measuring: a library with the feature `ablation` leaves out the rules that the
-//! variable `TAUT_WITHOUT` names. `cargo xtask ablate` shows what each of them buys.
+//! Switches for measurements: a library with the feature `ablation` leaves out the rules that the
+//! variable `TAUT_WITHOUT` names. `cargo xtask ablate` shows the benefit of each rule.
 //!
-//! Without the feature every switch is a constant, and nothing of this is in the library.
+//! Without the feature every switch is a constant, and the library contains none of this code.
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident = $name:literal,)*) => {
@@ -17,56 +17,56 @@ macro_rules! rules {
 }
 
 rules! {
-    /// A message that comes alone is written at once.
+    /// A single message is written at once.
     Alone = "alone",
-    /// A sender whose own work sets its pace writes less often.
+    /// A sender that is limited by its own work writes less often.
     Busy = "busy",
-    /// What the thread writes elsewhere counts as no pause.
+    /// Time that the thread spends in other writes does not count as a pause.
     Elsewhere = "elsewhere",
-    /// The end of a burst is foreseen.
+    /// The end of a burst is predicted.
     Bursts = "bursts",
-    /// A foreseen burst is written whole.
+    /// A predicted burst is written as a whole.
     Hold = "hold",
-    /// A sender to many leaves the writing to the sweep.
+    /// A sender with many peers leaves the writes to the sweep.
     Crowd = "crowd",
-    /// The I/O thread rests between rounds that found little.
+    /// The I/O thread rests between rounds that found few bytes.
     Rests = "rests",
-    /// Where nothing may be dropped the kernel holds little for a crowd.
+    /// For a crowd whose messages must not be dropped, the kernel buffers little.
     LittleUnsent = "little-unsent",
     /// A publisher wakes several inproc receivers by the flush rule.
     Bells = "bells",
-    /// The second message to one peer asks no pattern.
+    /// The second message to one peer bypasses the pattern.
     Routes = "routes",
-    /// A router remembers which peer is addressed after which.
+    /// A router remembers the order in which peers are addressed.
     Names = "names",
-    /// A connection that its owner has read for long leaves the read set.
+    /// A connection that its owner has read for a long time leaves the read set.
     Apart = "apart",
-    /// A process that others keep from its cores does not look before it sleeps.
+    /// A process that loses its cores to others does not spin before it sleeps.
     Losses = "losses",
-    /// Nor does a thread that has looked in vain.
+    /// A thread that has spun without success does not spin either.
     Vain = "vain",
-    /// A socket that only reads looks more often, at shared memory above all.
+    /// A socket that only reads checks more often, especially with shared memory.
     Looks = "looks",
-    /// A receiver from inproc peers stays away for batches.
+    /// A receiver from inproc peers pauses, so that messages arrive in batches.
     Pause = "pause",
-    /// A blocking sender waits for a peer that is behind.
+    /// A blocking sender waits for a slow peer.
     Pace = "pace",
-    /// Freed blocks circulate before they are used again.
+    /// Freed blocks circulate before they are reused.
     Circulation = "circulation",
-    /// A large body is written from where it is.
+    /// A large body is written directly from its memory.
     WriteThrough = "write-through",
-    /// Idle peers of a socket with many keep no memory.
+    /// Idle peers of a socket with many peers hold no memory.
     Lean = "lean",
 }
 
-/// Whether `rule` is left out.
+/// True if `rule` is left out.
 #[cfg(not(feature = "ablation"))]
 #[inline(always)]
 pub(crate) const fn without(_: Rule) -> bool {
     false
 }
 
-/// Whether `rule` is left out.
+/// True if `rule` is left out.
 #[cfg(feature = "ablation")]
 #[inline]
 pub(crate) fn without(rule: Rule) -> bool {
@@ -75,8 +75,8 @@ pub(crate) fn without(rule: Rule) -> bool {
     out >> rule as u32 & 1 != 0
 }
 
-/// The rules of a list of names, as bits. A name that is none ends the program: what it would
-/// measure is not what was asked for.
+/// Converts a list of names to a bit mask of rules. An unknown name ends the program, because the
+/// measurement would be wrong.
 #[cfg(feature = "ablation")]
 fn mask(names: &str) -> u64 {
     names.split(',').filter(|name| !name.is_empty()).fold(0, |mask, name| {
@@ -92,7 +92,7 @@ fn mask(names: &str) -> u64 {
 mod tests {
     use super::*;
 
-    /// `cargo xtask ablate` reads what this prints.
+    /// `cargo xtask ablate` reads this output.
     #[test]
     fn names() {
         for (at, (rule, name)) in NAMES.iter().enumerate() {

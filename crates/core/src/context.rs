@@ -1,5 +1,5 @@
 //! The context: I/O threads, limits, inproc names, and the end of all sockets (zmq_ctx_new(3) and
-//! its like).
+//! related calls).
 
 mod directed;
 mod names;
@@ -39,42 +39,42 @@ use tautline_io::{barrier, clock, fork, thread};
 use tautline_policy::Call;
 use tautline_proto::{SocketType, zap};
 
-/// How long sockets whose linger time is cut have to be gone. Long, for a machine that is short of
-/// time; they need no more than a moment.
+/// Time limit for closed sockets to disappear after their linger time was cut. Normally a moment is
+/// enough; the limit is long because a machine may be overloaded.
 const CUTTING: Duration = Duration::from_secs(10);
 
-/// How many different options of sockets that were bound or connected lately are remembered.
+/// Number of recently used option sets that are remembered for sharing between bound or connected
+/// sockets.
 const ALIKE: usize = 8;
 
-/// A ZeroMQ context. Clones are the same context.
+/// A ZeroMQ context. Clones refer to the same context.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
 struct Inner {
     process: u32,
-    /// The same by [`fork::generation`], which takes no system call to compare.
+    /// The process by [`fork::generation`], which needs no system call to compare.
     generation: u32,
     settings: Mutex<Settings>,
     state: Mutex<State>,
     names: Arc<Mutex<Names>>,
     /// Open sockets, and closed ones that linger.
     tickets: Arc<Tickets>,
-    /// Where the ZAP handler is found.
+    /// The place where the ZAP handler is registered.
     desk: Arc<Desk>,
-    // Relaxed: number: only that it differs.
+    // Relaxed: number: it only needs to be unique.
     next_id: AtomicU64,
-    /// The options of the socket that was made last, as they were then.
+    /// Options and context defaults of the newest socket, as they were when it was created.
     fresh: Mutex<Option<(ContextDefaults, Arc<Options>)>>,
-    /// What sockets with options of their own had set when they were bound or connected last, while
-    /// some still have it.
+    /// Option sets of recently bound or connected sockets, while a socket still uses them.
     alike: Mutex<VecDeque<(Weak<Options>, Weak<Common>)>>,
     /// The endpoint that was connected last.
     connected: Mutex<Arc<str>>,
-    /// What is shown of it outside, if it is observed.
+    /// State that an observer sees, if the context is observed.
     watch: OnceLock<Arc<ContextWatch>>,
     /// The policy of its sockets, if there is one.
     guard: OnceLock<Arc<Guard>>,
-    /// What names stand for, if there is anything that knows.
+    /// The directory for names, if there is one.
     #[cfg(feature = "names")]
     directory: OnceLock<Arc<Directory>>,
 }
@@ -83,7 +83,7 @@ struct Inner {
 struct State {
     drivers: Option<Vec<Running>>,
     inboxes: HashMap<u64, Arc<SocketInbox>>,
-    /// Of sockets that were closed with something to send, perhaps.
+    /// Sites of closed sockets that may still have messages to send.
     lingering: Vec<Weak<Site>>,
     terminating: bool,
 }
@@ -95,33 +95,33 @@ struct Running {
 }
 
 impl Running {
-    /// Ends it, once nothing lives on it any more.
+    /// Ends the thread when no object lives on it any longer.
     fn stop(self) {
         self.driver.stop();
         let _ = self.thread.join();
     }
 }
 
-/// What a context gives to a new socket.
+/// Resources that a context gives to a new socket.
 pub(crate) struct Place {
-    /// Names the socket in the context; given back by [`Context::forget`].
+    /// Number of the socket in the context; released by [`Context::forget`].
     pub(crate) id: u64,
-    /// Where its news come in.
+    /// Inbox of the socket.
     pub(crate) inbox: Arc<SocketInbox>,
-    /// Its I/O thread; `None` with ZMQ_IO_THREADS 0.
+    /// I/O thread of the socket. `None` with ZMQ_IO_THREADS 0.
     pub(crate) driver: Option<Arc<Driver>>,
-    /// What the context's options say about its sockets.
+    /// Defaults for sockets from the context's options.
     pub(crate) defaults: ContextDefaults,
-    /// Where the handler is found that answers the context's ZAP requests.
+    /// The place where the handler of the context's ZAP requests is registered.
     pub(crate) desk: Arc<Desk>,
     /// Held until the socket is closed.
     pub(crate) ticket: Ticket,
-    /// Held until nothing of it lingers any more.
+    /// Held until all lingering of the socket has ended.
     pub(crate) lingering: Ticket,
 }
 
-/// Fails with [`Error::Interrupted`] in a forked child of the process that made the context: the
-/// child has no thread that would wake a call.
+/// Fails with [`Error::Interrupted`] in a forked child of the process that created the context: the
+/// child has no thread that could wake a call.
 pub(crate) fn check_own(context: &Context) -> Result<(), Error> {
     if context.0.generation == fork::generation() { Ok(()) } else { Err(Error::Interrupted) }
 }
@@ -131,8 +131,8 @@ impl Drop for Inner {
         if let Some(watch) = self.watch.get() {
             watch.end();
         }
-        // In a forked child there are no such threads. Their handles may be those of threads that
-        // the child has started since, which would be detached.
+        // A forked child does not have these threads. Their handles may have the same numbers as
+        // threads that the child has started since, which would be detached.
         if self.process != thread::process_id() {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(state.drivers.take());
@@ -153,9 +153,10 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// A new context. Its threads start with the first socket. The first one of the process reads
-    /// `TAUT_SPIN_US`, `TAUT_IPC_MEMORY` and `TAUT_OBSERVE` in the environment, on the calling
-    /// thread: others may not, as the program may be changing it.
+    /// Creates a context. Its threads start with the first socket. The first context of the process
+    /// reads `TAUT_SPIN_US`, `TAUT_IPC_MEMORY` and `TAUT_OBSERVE` from the environment, on the
+    /// calling thread. The program may be changing the environment, so other threads must not read
+    /// it.
     pub fn new() -> Context {
         if without(Rule::Circulation) {
             tautline_mem::blocks::circulate(false);
@@ -168,7 +169,7 @@ impl Context {
         match Guard::of_environment() {
             Ok(None) => {}
             Ok(Some(named)) => drop(guard.set(named.clone())),
-            // As if each of its rules refused.
+            // Act as if every rule of the policy refused.
             Err(_) => drop(guard.set(Guard::closed())),
         }
         #[cfg(feature = "names")]
@@ -195,18 +196,19 @@ impl Context {
             directory,
         }));
         if asked {
-            // A program runs as well where it cannot be looked at.
+            // If observation fails, the program runs without it.
             let _ = context.observe();
         }
         context
     }
 
-    /// Shows the context, and the sockets that are made from now on, to tools that look at the
-    /// process from outside (crate `tautline-observe`). The file for that is removed when the last
-    /// observed context has ended. Without effect if it is on already.
+    /// Makes the context and its later sockets visible to tools that observe the process from
+    /// outside (crate `tautline-observe`). The file for this is removed when the last observed
+    /// context has ended. Has no effect if observation is already on.
     ///
     /// # Errors
-    /// The system's, if the file cannot be made; [`Error::NotSupported`] on systems without it.
+    /// A system error, if the file cannot be created; [`Error::NotSupported`] on systems without
+    /// it.
     pub fn observe(&self) -> Result<(), Error> {
         if self.0.watch.get().is_some() {
             return Ok(());
@@ -225,18 +227,18 @@ impl Context {
         Ok(())
     }
 
-    /// What is wrong with the policy that the environment names: then nothing is allowed. It is
-    /// told on standard error.
+    /// Returns the fault of the policy that the environment names, if it has one. Every call is
+    /// refused then, and the fault is reported on standard error.
     pub fn policy_fault() -> Option<&'static str> {
         Guard::of_environment().as_ref().err().map(String::as_str)
     }
 
     /// Puts the sockets of the context under a policy: a ready-made one (`audit`, `loopback`,
-    /// `strict`), or the path of a file. It counts for what is bound and connected from now on.
+    /// `strict`), or the path of a file. The policy applies to later binds and connects.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is told on standard
-    /// error, and if the context has one already: that of `TAUT_POLICY`, most likely.
+    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is reported on
+    /// standard error, and if the context already has a policy, most likely from `TAUT_POLICY`.
     pub fn set_policy(&self, named: &str) -> Result<(), Error> {
         let guard = Guard::open(named).map_err(|fault| {
             policy::say(&fault);
@@ -245,8 +247,8 @@ impl Context {
         self.0.guard.set(guard).map_err(|_| Error::Invalid)
     }
 
-    /// What the policy allows of a call, if there is one. `at` is the answer about a host that is
-    /// to be bound.
+    /// Asks the policy about a call, if there is a policy. `at` is the resolved address of a host
+    /// to bind.
     ///
     /// # Errors
     /// As [`Guard::ask`].
@@ -269,7 +271,7 @@ impl Context {
         self.0.guard.get()
     }
 
-    /// What is shown of the context outside, if it is observed.
+    /// State that an observer sees, if the context is observed.
     pub(crate) fn watch(&self) -> Option<&Arc<ContextWatch>> {
         self.0.watch.get()
     }
@@ -307,7 +309,7 @@ impl Context {
             return self.set(option, i32::from_ne_bytes(number));
         }
         if option == settings::TAUTLINE_POLICY {
-            // As C writes it, perhaps.
+            // The value may end with a NUL, as in C.
             let named = value.strip_suffix(&[0]).unwrap_or(value);
             return self.set_policy(std::str::from_utf8(named).map_err(|_| Error::Invalid)?);
         }
@@ -319,10 +321,10 @@ impl Context {
         lock(&self.0.settings).set_bytes(option, value)
     }
 
-    /// Writes a context option to `out`, zmq_ctx_get_ext(3); how many bytes it has.
+    /// Writes a context option to `out`, zmq_ctx_get_ext(3). Returns its number of bytes.
     ///
     /// # Errors
-    /// As [`Context::get`], and [`Error::Invalid`] if the room is too small.
+    /// As [`Context::get`], and [`Error::Invalid`] if `out` is too small.
     pub fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
         if option == settings::TAUTLINE_OBSERVE {
             let place = out.first_chunk_mut().ok_or(Error::Invalid)?;
@@ -332,7 +334,7 @@ impl Context {
         lock(&self.0.settings).get_bytes(option, out)
     }
 
-    /// Makes room for one more socket.
+    /// Reserves a place for one more socket.
     ///
     /// # Errors
     /// [`Error::TooManyFiles`] at ZMQ_MAX_SOCKETS, or for the first socket without descriptors for
@@ -365,7 +367,8 @@ impl Context {
         })
     }
 
-    /// The options of a new socket, which it shares with others of its type until it sets one.
+    /// Returns the options of a new socket. Sockets of the same type share them until one sets an
+    /// option.
     pub(crate) fn options(&self, socket_type: SocketType, defaults: ContextDefaults) -> Arc<Options> {
         let mut fresh = lock(&self.0.fresh);
         if let Some((then, options)) = &*fresh
@@ -379,10 +382,11 @@ impl Context {
         options
     }
 
-    /// A socket is about to bind or connect: what another one has set alike, they share.
+    /// Do not remember options with a secret key. While a weak reference exists, `Arc::make_mut`
+    /// moves the options, which leaves a copy of their bytes in the old allocation.
     pub(crate) fn share_options(&self, options: &mut Arc<Options>) {
-        // A key stands in the options themselves. It would stay in memory when they move away from
-        // a list that only remembers them.
+        // The options contain the secret key. If they were shared, the key could stay in memory
+        // after they are freed, because a weak reference keeps the allocation.
         if Arc::strong_count(options) > 1 || options.hold_key() {
             return;
         }
@@ -402,8 +406,8 @@ impl Context {
         alike.push_front((Arc::downgrade(options), Arc::downgrade(&options.common)));
     }
 
-    /// The text of an endpoint that a socket connects to. Where thousands connect to the same one,
-    /// one after the other, they share it.
+    /// Returns the text of an endpoint that a socket connects to. If thousands of sockets connect
+    /// to the same endpoint in a row, they share the text.
     pub(crate) fn share_endpoint(&self, endpoint: &str) -> Arc<str> {
         let mut last = lock(&self.0.connected);
         if **last != *endpoint {
@@ -412,7 +416,7 @@ impl Context {
         last.clone()
     }
 
-    /// The least loaded I/O thread; starts them all with the first socket. `None` with
+    /// Returns the least loaded I/O thread. Starts all threads with the first socket. `None` with
     /// ZMQ_IO_THREADS 0.
     fn driver(&self, state: &mut State) -> Result<Option<Arc<Driver>>, Error> {
         if state.drivers.is_none() {
@@ -425,7 +429,7 @@ impl Context {
                     Ok((driver, thread)) => drivers.push(Running { driver, thread }),
                     Err(error) => {
                         drop(settings);
-                        // The next socket starts them anew.
+                        // The next socket starts them again.
                         drivers.into_iter().for_each(Running::stop);
                         return Err(error);
                     }
@@ -442,12 +446,12 @@ impl Context {
         Ok(driver)
     }
 
-    /// A socket was closed.
+    /// Removes a closed socket.
     pub(crate) fn forget(&self, id: u64) {
         lock(&self.0.state).inboxes.remove(&id);
     }
 
-    /// A closed socket may linger.
+    /// Remembers the site of a closed socket, which may linger.
     pub(crate) fn remember_lingering(&self, site: &Arc<Site>) {
         let all = &mut lock(&self.0.state).lingering;
         if all.len() == all.capacity() {
@@ -456,7 +460,7 @@ impl Context {
         all.push(Arc::downgrade(site));
     }
 
-    /// What lingers drops what it has still to send. Whether nothing is left then but that.
+    /// Makes lingering sites drop their unsent messages. Returns true if no socket is open.
     fn cut_lingering(&self) -> bool {
         let (lingering, none_open) = {
             let mut state = lock(&self.0.state);
@@ -466,16 +470,16 @@ impl Context {
         none_open
     }
 
-    /// Whether `process` is not the one that made this context: a forked child.
+    /// True if `process` is not the process that created this context, so it is a forked child.
     pub(crate) fn is_foreign(&self, process: u32) -> bool {
         self.0.process != process
     }
 
-    /// Makes every blocked and every further call on the context's sockets fail with
+    /// Makes every blocked and every later call on the context's sockets fail with
     /// [`Error::Terminated`], zmq_ctx_shutdown(3).
     ///
     /// # Errors
-    /// None now.
+    /// Does not fail at present.
     pub fn shutdown(&self) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());
@@ -488,13 +492,13 @@ impl Context {
         for inbox in inboxes {
             inbox.push(News::Terminated);
         }
-        // Dropped outside the lock: their other sides are told.
+        // Drop them without the lock, because this notifies their other sides.
         let pending = lock(&self.0.names).take_pending();
         drop(pending);
         Ok(())
     }
 
-    /// Shuts down, waits until all sockets are closed and everything that lingers is sent or timed
+    /// Shuts down, waits until all sockets are closed and all lingering messages are sent or timed
     /// out, and ends the I/O threads, zmq_ctx_term(3).
     ///
     /// # Errors
@@ -503,13 +507,13 @@ impl Context {
         self.terminate_within(None)
     }
 
-    /// As [`Context::terminate`], but waits for at most `patience`. Sockets that are closed then
-    /// drop what they have still to send; if others are open, the context is as
-    /// [`Context::shutdown`] has left it, and the call may be repeated.
+    /// As [`Context::terminate`], but waits for at most `patience`. Then closed sockets drop their
+    /// unsent messages. If other sockets are still open, the context stays as after
+    /// [`Context::shutdown`], and the call may be repeated.
     ///
     /// # Errors
-    /// Those of [`Context::terminate`], and [`Error::Again`] if something was dropped or is still
-    /// open.
+    /// Those of [`Context::terminate`], and [`Error::Again`] if messages were dropped or a socket
+    /// is still open.
     pub fn terminate_within(&self, patience: Option<Duration>) -> Result<(), Error> {
         if self.is_foreign(thread::process_id()) {
             return Ok(());
@@ -521,7 +525,7 @@ impl Context {
         let deadline = patience.and_then(|time| Instant::now().checked_add(time));
         let all_sent = self.wait_for_tickets(deadline)?;
         if !all_sent {
-            // What is cut is gone as soon as the I/O threads have come by.
+            // After the cut, sites disappear as soon as the I/O threads have run their tasks.
             let soon = Instant::now().checked_add(CUTTING);
             if !self.cut_lingering() || !self.wait_for_tickets(soon)? {
                 return Err(Error::Again);
@@ -535,7 +539,7 @@ impl Context {
         if all_sent { Ok(()) } else { Err(Error::Again) }
     }
 
-    /// Waits until nothing is open and nothing lingers; false at `deadline`.
+    /// Waits until no socket is open or lingers. Returns false at `deadline`.
     fn wait_for_tickets(&self, deadline: Option<Instant>) -> Result<bool, Error> {
         let tickets = &self.0.tickets;
         while tickets.any() {

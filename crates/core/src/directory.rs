@@ -1,5 +1,5 @@
-//! What names stand for (`name://orders`): asks the resolvers of a names file (crate
-//! `tautline-names`) on behalf of the sockets that have connected to a name, again and again.
+//! The directory of names (`name://orders`): asks the resolvers of a names file (crate
+//! `tautline-names`), repeatedly, for the sockets that have connected to a name.
 //!
 //! ```text
 //!  Context ── Directory ── Names, read again when its file changes
@@ -8,8 +8,8 @@
 //!                 └─ Known, for each name: what each resolver has said last, its followers
 //! ```
 //!
-//! A resolver that cannot be asked takes nothing away: what it has said last counts until it says
-//! something else. The lock of a directory is a leaf.
+//! If a resolver fails, its last answer stays valid until it gives a new one. The lock of a
+//! directory is a leaf.
 
 use std::collections::HashMap;
 use std::panic::{self, AssertUnwindSafe};
@@ -25,53 +25,53 @@ use crate::transport;
 use tautline_io::thread::{OwnThread, process_id};
 use tautline_names::{Entry, Names, RESOLVERS, Registration, is_name};
 
-/// Longest time between two looks whether the names file has changed, and whether a name is still
-/// followed.
+/// Maximum time between two checks if the names file has changed, and if a name still has a
+/// follower.
 const LOOK: Duration = Duration::from_millis(250);
-/// When a resolver that could not be asked is asked again.
+/// Time until a failed resolver is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Wants to know what a name stands for.
+/// Receives the endpoints of a name.
 pub(crate) trait Follower: Send + Sync {
-    /// What the name stands for now; a higher `version` is a newer answer. Called with no lock
-    /// held, by the thread that follows or by one of the directory's.
+    /// Receives the current entries of the name. A higher `version` is a newer answer. Called
+    /// without a lock, by the following thread or by a thread of the directory.
     fn found(self: Arc<Self>, version: u64, entries: &[Entry]);
 
-    /// A resolver cannot be asked, and why; `None`: it can be asked again.
+    /// Reports that a resolver has failed, with the reason. `None`: the resolver works again.
     fn away(&self, resolver: &str, why: Option<&str>);
 
-    /// A resolver has named an endpoint that a name may not stand for. It is left out.
+    /// Reports an endpoint from a resolver that a name must not have. The endpoint is ignored.
     fn refused(&self, resolver: &str, endpoint: &str);
 }
 
-/// What names stand for.
+/// The directory of names.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
     state: Mutex<State>,
-    /// Notified when there is something to ask, or nothing any more.
+    /// Notified when there are names to ask for, or when the last follower has gone.
     changed: Condvar,
 }
 
 #[derive(Debug)]
 struct State {
-    /// `None`: the file could not be read when the context was made, and there are no names.
+    /// `None`: the file could not be read when the context was created, and there are no names.
     names: Option<Watched<Arc<Names>>>,
     known: HashMap<String, Known>,
-    /// Which resolvers have a thread.
+    /// The resolvers that have a thread.
     running: [bool; RESOLVERS.len()],
     /// The sockets of this process that have bound a name, by the ids of their entries.
     bound: HashMap<String, u64>,
-    /// Whose threads these are: a forked child has none.
+    /// The process that owns these threads. A forked child does not have them.
     process: u32,
 }
 
-/// What is known of one name.
+/// State of one name.
 #[derive(Default)]
 struct Known {
     followers: Vec<Weak<dyn Follower>>,
     said: [Said; RESOLVERS.len()],
-    /// All of that together, as the followers know it.
+    /// All answers merged, as the followers know them.
     entries: Vec<Entry>,
     version: u64,
 }
@@ -82,26 +82,26 @@ impl std::fmt::Debug for Known {
     }
 }
 
-/// What one resolver has said of a name.
+/// The last answer of one resolver about a name.
 #[derive(Default)]
 struct Said {
     entries: Vec<Entry>,
-    /// Endpoints that it has named and that were left out.
+    /// Endpoints of the answer that were ignored.
     refused: Vec<String>,
-    /// When to ask it; `None` is now.
+    /// Time of the next request. `None` means now.
     due: Option<Instant>,
-    /// Why it could not be asked last.
+    /// Reason of the last failure.
     fault: Option<String>,
 }
 
 impl Known {
-    /// Those that still want to know.
+    /// The current followers.
     fn followers(&mut self) -> Vec<Arc<dyn Follower>> {
         self.followers.retain(|follower| follower.strong_count() > 0);
         self.followers.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Puts together what the resolvers have said; true if that is something else than before.
+    /// Merges the answers of the resolvers. Returns true if the result has changed.
     fn merge(&mut self) -> bool {
         let mut entries: Vec<Entry> = Vec::new();
         for entry in self.said.iter().flat_map(|said| &said.entries) {
@@ -119,8 +119,9 @@ impl Known {
 }
 
 impl Directory {
-    /// What the environment names (`TAUT_NAMES`: the path of a names file); `None` if it names
-    /// nothing. Looked up once: a program may be changing the environment later.
+    /// Returns the directory that the environment names (`TAUT_NAMES`: the path of a names file),
+    /// or `None` if it names none. Looked up once, because a program may change the environment
+    /// later.
     pub(crate) fn of_environment() -> Option<&'static Arc<Directory>> {
         static DIRECTORY: OnceLock<Option<Arc<Directory>>> = OnceLock::new();
         let named = || {
@@ -128,7 +129,7 @@ impl Directory {
             let path = PathBuf::from(named);
             let opened = Directory::open(path.clone()).unwrap_or_else(|fault| {
                 say(&fault);
-                // There are names, and none can be told.
+                // Names are supported, but every lookup fails.
                 Arc::new(Directory::new(path, None))
             });
             Some(opened)
@@ -136,9 +137,9 @@ impl Directory {
         DIRECTORY.get_or_init(named).as_ref()
     }
 
-    /// By the path of a names file.
+    /// Opens a directory by the path of a names file.
     pub(crate) fn open(path: PathBuf) -> Result<Arc<Directory>, String> {
-        // The process may change its folder.
+        // The process may change its working directory.
         let path =
             std::path::absolute(&path).map_err(|error| format!("names {}: {error}", path.display()))?;
         let names = Watched::open(vec![path.clone()], || read(&path))?;
@@ -156,23 +157,24 @@ impl Directory {
         Directory { path, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Whether `name` can be one.
+    /// Checks that `name` is valid.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it cannot be, or if the names file has a fault.
+    /// [`Error::Invalid`] if it is not, or if the names file has a fault.
     pub(crate) fn check(&self, name: &str) -> Result<(), Error> {
         if is_name(name) && lock(&self.state).names.is_some() { Ok(()) } else { Err(Error::Invalid) }
     }
 
-    /// An entry of `name` that is to be published, and what is to be bound for other hosts.
+    /// Returns an entry of `name` for publication, and the endpoint to bind for other hosts.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] if the names file has no folder for it, or the system's.
+    /// [`Error::NotSupported`] if the names file has no folder for it, or a system error.
     pub(crate) fn register(&self, name: &str, socket: u64) -> Result<(Registration, Option<String>), Error> {
         let names = self.names().ok_or(Error::Invalid)?;
         let folder = names.folder.as_ref().ok_or(Error::NotSupported)?;
         let registration = Registration::prepare(folder, name).map_err(|error| {
-            // A folder that is not safe to use. The number alone does not tell what to do.
+            // The folder is not safe to use. Report the reason, because the errno alone does not
+            // tell what to do.
             if error.kind() == std::io::ErrorKind::PermissionDenied && error.get_ref().is_some() {
                 say(&format!("names {}: {error}", self.path.display()));
             }
@@ -182,7 +184,7 @@ impl Directory {
         Ok((registration, folder.tcp.clone()))
     }
 
-    /// How other hosts call what is bound at `endpoint`.
+    /// The endpoint that other hosts use for a socket bound at `endpoint`.
     pub(crate) fn advertised(&self, endpoint: &str) -> String {
         let names = self.names();
         let host = names.as_ref().and_then(|names| names.folder.as_ref()?.advertise.as_deref());
@@ -192,7 +194,8 @@ impl Directory {
         }
     }
 
-    /// An entry was published, or is gone. Those in this process need not wait for the next look.
+    /// Triggers a lookup after an entry was published or removed, so that this process need not
+    /// wait for the next one.
     pub(crate) fn look_again(&self) {
         let mut state = lock(&self.state);
         state.known.values_mut().for_each(Known::forget_when);
@@ -200,19 +203,19 @@ impl Directory {
         self.changed.notify_all();
     }
 
-    /// The entry of this id is gone.
+    /// Removes the entry of this id.
     pub(crate) fn unregistered(&self, id: &str) {
         lock(&self.state).bound.remove(id);
         self.look_again();
     }
 
-    /// The socket of this process whose entry this is.
+    /// The socket of this process that owns this entry.
     pub(crate) fn socket_of(&self, id: &str) -> Option<u64> {
         lock(&self.state).bound.get(id).copied()
     }
 
-    /// Tells `follower` what `name` stands for, now and whenever that changes, as long as there is
-    /// a follower.
+    /// Reports the endpoints of `name` to `follower`, now and after each change, until the follower
+    /// is dropped.
     ///
     /// # Errors
     /// [`Error::NoThread`].
@@ -252,7 +255,7 @@ impl Directory {
         Ok(())
     }
 
-    /// A follower is gone, or will be in a moment.
+    /// Notes that a follower is gone, or will be in a moment.
     pub(crate) fn left(&self) {
         self.changed.notify_all();
     }
@@ -263,7 +266,7 @@ impl Directory {
         state.names.as_ref().map(|names| names.get().clone())
     }
 
-    /// A file that has changed is read again, as a whole or not at all.
+    /// Reads a changed file again, either completely or not at all.
     fn read_again(&self, state: &mut State) {
         let Some(names) = &mut state.names else { return };
         match names.refresh(|| read(&self.path)) {
@@ -272,7 +275,7 @@ impl Directory {
                 self.changed.notify_all();
             }
             Ok(false) => {}
-            Err(fault) => drop(say_later(&format!("{fault}; the names stay as they were"))),
+            Err(fault) => drop(say_later(&format!("{fault}; the former names stay in force"))),
         }
     }
 
@@ -282,13 +285,14 @@ impl Directory {
         while let Some((names, due)) = self.next(resolver) {
             for name in due {
                 let ask = AssertUnwindSafe(|| RESOLVERS[resolver].resolve(&names, &name));
-                let answer = panic::catch_unwind(ask).unwrap_or_else(|_| Err("it has panicked".to_owned()));
+                let answer =
+                    panic::catch_unwind(ask).unwrap_or_else(|_| Err("the resolver has panicked".to_owned()));
                 self.note(resolver, &name, answer);
             }
         }
     }
 
-    /// Waits for names to ask `resolver` for; `None` once there are none to wait for.
+    /// Waits for names to ask `resolver` for. Returns `None` if all names are gone.
     fn next(&self, resolver: usize) -> Option<(Arc<Names>, Vec<String>)> {
         let mut state = lock(&self.state);
         loop {
@@ -307,7 +311,8 @@ impl Directory {
                 match *when {
                     Some(at) if at > now => wait = wait.min(at - now),
                     _ => {
-                        // Unless the answer says another time, or it is wanted sooner.
+                        // The default, unless the answer gives another time, or an earlier lookup
+                        // is requested.
                         *when = Some(now + AGAIN);
                         due.push(name.clone());
                     }
@@ -321,7 +326,7 @@ impl Directory {
         }
     }
 
-    /// A resolver has answered.
+    /// Handles the answer of a resolver.
     fn note(&self, resolver: usize, name: &str, answer: Result<tautline_names::Answer, String>) {
         let (followers, found, refused, fault) = {
             let mut state = lock(&self.state);
@@ -331,7 +336,7 @@ impl Directory {
             let mut refused = Vec::new();
             match answer {
                 Ok(answer) => {
-                    // It may be wanted sooner, since.
+                    // If `due` is `None`, an earlier lookup was requested in the meantime.
                     if said.due.is_some() {
                         said.due = Instant::now().checked_add(answer.fresh_for);
                     }
@@ -358,7 +363,7 @@ impl Directory {
 }
 
 impl Known {
-    /// Each resolver is to be asked now.
+    /// Makes each resolver due now.
     fn forget_when(&mut self) {
         self.said.iter_mut().for_each(|said| said.due = None);
     }
@@ -368,7 +373,7 @@ fn read(path: &Path) -> Result<(Arc<Names>, bool), String> {
     Names::read(path, &is_endpoint).map(|names| (Arc::new(names), true))
 }
 
-/// Whether a name may stand for this: an endpoint of streams that can be connected to.
+/// True if a name may have this endpoint: a byte-stream endpoint that can be connected to.
 fn is_endpoint(text: &str) -> bool {
     transport::parse(text)
         .is_ok_and(|endpoint| matches!(endpoint, Endpoint::Stream(..)) && endpoint.for_connect().is_ok())

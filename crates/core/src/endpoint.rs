@@ -1,12 +1,12 @@
-//! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) take them.
+//! Endpoint strings: `transport://address`, as zmq_bind(3) and zmq_connect(3) accept them.
 //!
-//! `transport::parse` reads what either call may be given; [`Endpoint::for_bind`] and
-//! [`Endpoint::for_connect`] then say whether this one can be used so, with the errno of libzmq.
-//! Nothing here asks the system: names of interfaces and hosts stay text, and whether they exist is
-//! found out by the transport. `Display` gives the canonical text, the one that ZMQ_LAST_ENDPOINT
-//! shows once the transport has put in the address it was really given.
+//! `transport::parse` parses the argument of either call. [`Endpoint::for_bind`] and
+//! [`Endpoint::for_connect`] then check if this call may use it, with the errno of libzmq. This
+//! module makes no system call: names of interfaces and hosts stay text, and the transport finds
+//! out if they exist. `Display` gives the canonical text, which ZMQ_LAST_ENDPOINT shows once the
+//! transport has inserted the real address.
 //!
-//! Only a transport knows its addresses; everything else sees an [`Address`].
+//! Only a transport knows its addresses; all other code sees an [`Address`].
 
 use std::any::Any;
 use std::fmt;
@@ -29,35 +29,35 @@ pub(crate) use ws::WsEndpoint;
 
 /// An address of a byte-stream transport.
 pub(crate) trait Address: Any + fmt::Debug + fmt::Display + Send + Sync {
-    /// Reads the part after `://`, which is not empty. `Error::Invalid` when no reading of it makes
-    /// sense.
+    /// Parses the part after `://`, which is not empty. Returns `Error::Invalid` if it has no valid
+    /// meaning.
     fn parse(text: &str) -> Result<Self, Error>
     where
         Self: Sized;
 
-    /// Whether zmq_bind takes it: `Error::NoDevice` for an empty host.
+    /// Checks if zmq_bind accepts it: `Error::NoDevice` for an empty host.
     fn for_bind(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Whether zmq_connect takes it: `Error::Invalid` for wildcards and for addresses at which no
-    /// peer can ever be reached.
+    /// Checks if zmq_connect accepts it: `Error::Invalid` for wildcards and for addresses that can
+    /// never reach a peer.
     fn for_connect(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// Where to bind or connect to.
+/// An endpoint to bind or to connect to.
 #[derive(Debug)]
 pub(crate) enum Endpoint {
     /// The scheme of a byte-stream transport, and an address of its kind.
     Stream(&'static str, Box<dyn Address>),
     /// `inproc://`: a name inside the context; never empty.
     Inproc(String),
-    /// `udp://`: an address, to be read when it is sure that the socket type has a use for
-    /// datagrams; never empty.
+    /// `udp://`: an address; never empty. The socket parses it later, if its type supports
+    /// datagrams.
     Datagram(String),
-    /// `name://`: what a directory knows the endpoints of; never empty.
+    /// `name://`: a name whose endpoints a directory knows; never empty.
     #[cfg(feature = "names")]
     Name(String),
 }
@@ -76,8 +76,8 @@ impl Endpoint {
         Ok(Endpoint::Stream(scheme, Box::new(A::parse(address)?)))
     }
 
-    /// An endpoint of a scheme that is no byte-stream transport. `Error::ProtocolNotSupported` for
-    /// one that is not there, whether known or not.
+    /// An endpoint of a scheme that is not a byte-stream transport. Returns
+    /// `Error::ProtocolNotSupported` for an unsupported scheme, known or unknown.
     pub(crate) fn other(scheme: &str, address: &str) -> Result<Endpoint, Error> {
         if scheme == "inproc" {
             return Ok(Endpoint::Inproc(address.to_owned()));
@@ -92,7 +92,7 @@ impl Endpoint {
         Err(Error::ProtocolNotSupported)
     }
 
-    /// What stands before `://`.
+    /// The scheme, before `://`.
     pub(crate) fn scheme(&self) -> &'static str {
         match self {
             Endpoint::Stream(scheme, _) => scheme,
@@ -111,7 +111,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether zmq_bind takes it.
+    /// Checks if zmq_bind accepts it.
     pub(crate) fn for_bind(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.for_bind(),
@@ -119,7 +119,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether zmq_connect takes it.
+    /// Checks if zmq_connect accepts it.
     pub(crate) fn for_connect(&self) -> Result<(), Error> {
         match self {
             Endpoint::Stream(_, address) => address.for_connect(),

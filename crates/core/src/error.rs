@@ -1,13 +1,13 @@
-//! What an engine operation can fail with, and the one table from there to `errno`.
+//! Errors of engine operations, and the table that maps them to `errno`.
 
 use std::collections::TryReserveError;
 
-/// Why a socket or context operation did not happen. Each variant stands for exactly one errno of
+/// Reason why a socket or context operation failed. Each variant stands for exactly one errno of
 /// the man pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// It would block: nothing to receive, or every peer is at its high-water mark (EAGAIN).
+    /// It would block: there is no message, or every peer is at its high-water mark (EAGAIN).
     Again,
     /// A parameter is out of range, unknown or of the wrong size (EINVAL).
     Invalid,
@@ -33,7 +33,7 @@ pub enum Error {
     NoDevice,
     /// No socket is bound to the inproc address (ECONNREFUSED).
     ConnectionRefused,
-    /// ROUTER with ROUTER_MANDATORY: the peer is not known (EHOSTUNREACH).
+    /// ROUTER with ROUTER_MANDATORY: the peer is unknown (EHOSTUNREACH).
     HostUnreachable,
     /// The endpoint was not bound or connected (ENOENT).
     NoEntry,
@@ -53,13 +53,13 @@ pub enum Error {
     Os(i32),
 }
 
-/// There is no memory for what is to be queued or received, or the queue holds all that it can
-/// count. Nothing was.
+/// There is no memory for the data to be queued or received, or the queue's counter is at its
+/// limit. The state is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
-/// Whether there is memory for `bytes` just now: asked before something that others decide
-/// about goes into collections that could only end the process without it.
+/// Checks that there is memory for `bytes` now. Called before data of a size that peers choose goes
+/// into collections that would abort the process without memory.
 pub(crate) fn at_hand(bytes: usize) -> Result<(), NoMemory> {
     tautline_proto::at_hand(bytes).map_err(|_| NoMemory)
 }
@@ -147,8 +147,8 @@ impl std::fmt::Display for Error {
             Error::AddressInUse => "address in use",
             Error::AddressNotAvailable => "address not available",
             Error::NoDevice => "no such interface or host",
-            Error::ConnectionRefused => "nobody is bound to this address",
-            Error::HostUnreachable => "the peer is not known",
+            Error::ConnectionRefused => "no socket is bound to this address",
+            Error::HostUnreachable => "the peer is unknown",
             Error::NoEntry => "no such endpoint",
             Error::TooManyFiles => "too many sockets or descriptors",
             Error::MessageSize => "message too long",

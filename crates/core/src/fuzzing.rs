@@ -1,5 +1,5 @@
-//! What the fuzzer reaches only from inside; see `fuzz/` at the root of the repository. Not part of
-//! the engine.
+//! Internal functions for the fuzzer; see `fuzz/` at the root of the repository. Not part of the
+//! engine.
 
 use crate::endpoint::{Endpoint, UdpEndpoint};
 use crate::error::Error;
@@ -8,13 +8,14 @@ use crate::pipe::PipeId;
 use crate::transport;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads that have not kept a free block of memory yet never will: what is counted is what is in
-/// use, and a sanitizer sees what is used after it was freed.
+/// Stops threads that have not kept a free block of memory yet from doing so. Then the counted
+/// memory is the used memory, and a sanitizer detects a use after free.
 pub fn keep_no_blocks() {
     tautline_mem::blocks::keep_nothing();
 }
 
-/// Reads an endpoint. Its canonical text, and whether it can be bound and connected to.
+/// Parses an endpoint. Returns its canonical text, and two booleans: it can be bound, and it can be
+/// connected to.
 pub fn endpoint(text: &str) -> Result<(String, bool, bool), Error> {
     let endpoint = transport::parse(text)?;
     if let Endpoint::Datagram(address) = &endpoint {
@@ -23,17 +24,17 @@ pub fn endpoint(text: &str) -> Result<(String, bool, bool), Error> {
     Ok((endpoint.to_string(), endpoint.for_bind().is_ok(), endpoint.for_connect().is_ok()))
 }
 
-/// What a subscriber wants.
+/// The subscriptions of a subscriber.
 #[derive(Default)]
 pub struct Subscriber(OwnSubscriptions);
 
 impl Subscriber {
-    /// One more subscription to `topic`.
+    /// Adds one subscription to `topic`.
     pub fn add(&mut self, topic: &[u8]) {
         self.0.add(topic);
     }
 
-    /// One subscription to `topic` less; true if it was the last one.
+    /// Removes one subscription to `topic`. Returns true if it was the last one.
     pub fn remove(&mut self, topic: &[u8]) -> bool {
         self.0.remove(topic)
     }
@@ -43,22 +44,22 @@ impl Subscriber {
         self.0.iter().map(<[u8]>::to_vec).collect()
     }
 
-    /// Whether a message matches whose first part is `head` followed by `tail`.
+    /// True if a message matches. Its first part is `head` followed by `tail`.
     pub fn matches(&self, head: &[u8], tail: &[u8]) -> bool {
         self.0.matches(head, tail)
     }
 }
 
-/// What the peers of a publisher want. A peer is a number.
+/// The subscriptions of a publisher's peers. A peer is a number.
 #[derive(Default)]
 pub struct Publisher {
     subscriptions: PeerSubscriptions,
-    /// Which peers get their messages by a group, by the number of the group.
+    /// The peers of each group, by the number of the group.
     groups: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl Publisher {
-    /// `peer` subscribes; true if no peer had the topic before.
+    /// Subscribes `peer`. Returns true if no peer had the topic before.
     pub fn add(&mut self, topic: &[u8], peer: u32) -> bool {
         if !self.subscriptions.has(topic, PipeId(peer)) {
             self.ungroup(peer);
@@ -66,8 +67,8 @@ impl Publisher {
         self.subscriptions.add(topic, PipeId(peer))
     }
 
-    /// `peer` unsubscribes. Whether it was the last one to have the topic; `None` if it did not
-    /// have it.
+    /// Unsubscribes `peer`. Returns true if it was the last peer with the topic, and `None` if it
+    /// did not have it.
     pub fn remove(&mut self, topic: &[u8], peer: u32) -> Option<bool> {
         if self.subscriptions.has(topic, PipeId(peer)) {
             self.ungroup(peer);
@@ -78,7 +79,7 @@ impl Publisher {
         }
     }
 
-    /// `peer` is gone. The topics that no peer has any more, in the order in which they are told.
+    /// Removes `peer`. Returns the topics without any peer left, in the order of the notices.
     pub fn end(&mut self, peer: u32) -> Vec<Vec<u8>> {
         self.ungroup(peer);
         let (pipe, mut told) = (PipeId(peer), Vec::new());
@@ -98,7 +99,7 @@ impl Publisher {
         subscriptions.ungroup(PipeId(peer), |change| regrouped(groups, change));
     }
 
-    /// Groups the peers that want the same.
+    /// Groups the peers with the same subscriptions.
     pub fn regroup(&mut self) {
         let Publisher { subscriptions, groups } = self;
         subscriptions.regroup(|_| true, |change| regrouped(groups, change));
@@ -109,8 +110,8 @@ impl Publisher {
         self.subscriptions.len()
     }
 
-    /// Which peers get a message with this subject, in ascending order; twice if it comes by a
-    /// group and singly.
+    /// The peers that get a message with this subject, in ascending order. A peer occurs twice if
+    /// it gets the message both by a group and singly.
     pub fn matching(&self, subject: &[u8]) -> Vec<u32> {
         let (mut single, mut grouped) = (BTreeSet::new(), BTreeSet::new());
         self.subscriptions.each_match(subject, |subscribers| {
@@ -122,7 +123,7 @@ impl Publisher {
         all
     }
 
-    /// The peer or group that gets every message, if no other gets any and that is known.
+    /// The peer or group that gets every message, if it is known to be the only one.
     pub fn sole(&mut self) -> Option<Vec<u32>> {
         match self.subscriptions.sole() {
             Sole::Pipe(pipe) => Some(vec![pipe.0]),

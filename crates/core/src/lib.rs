@@ -1,4 +1,4 @@
-//! The engine of Tautline: everything a ZeroMQ does, behind [`Context`] and [`Socket`].
+//! The engine of Tautline: the complete behaviour of ZeroMQ, behind [`Context`] and [`Socket`].
 //!
 //! ```text
 //!  owner's thread                                          I/O thread (driver)
@@ -15,16 +15,17 @@
 //! ```
 //!
 //! A send encodes its frame into the pipe's outbound queue and, by the flush rule, writes the queue
-//! to the kernel on the caller's own thread. A receive decodes in place from the inbound queue;
-//! when that is empty, the caller reads its connections itself. The I/O thread does what no caller
-//! is there to do.
+//! to the kernel on the caller's own thread. A receive decodes in place from the inbound queue. If
+//! the queue is empty, the caller reads its connections itself. The I/O thread does the work that
+//! no caller's thread can do.
 //!
 //! Lock order: a socket's read set (its members), then a connection's intake, then its pump, then
-//! the driver. Never two connections' locks at once, never a lock of the engine across a callback
-//! of the application.
+//! the driver. The locks of two connections are never held together, and no lock of the engine is
+//! held across a callback of the application.
 
 #![deny(unsafe_code)]
-// The models run the queues, the inbox and the baton without what uses the rest of them.
+// The loom models include the queues, the inbox and the baton, but not the code that uses the other
+// modules.
 #![cfg_attr(loom, allow(dead_code, unused_imports))]
 
 mod ablation;

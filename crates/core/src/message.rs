@@ -1,15 +1,16 @@
-//! One message part: the body and what travels with it. This is the object that lives inside C's
-//! `zmq_msg_t`.
+//! One message part: the body and its properties. This is the object inside C's `zmq_msg_t`.
 //!
-//! Small bodies lie in the struct itself; larger ones in one reference-counted allocation, in
-//! memory of the application with its free function, or in constant memory. A `Message` is 64 bytes
-//! with alignment 8 and its first byte is a tag, so that the C layer can keep it in place in a
-//! `zmq_msg_t` and tell a valid one from a closed one or from garbage ([`is_valid_tag`]).
+//! Small bodies are stored in the struct itself. Larger ones are in one reference-counted
+//! allocation, in memory of the application with its free function, or in constant memory. A
+//! `Message` is 64 bytes with alignment 8, and its first byte is a tag. So the C layer can keep it
+//! in place in a `zmq_msg_t` and distinguish a valid message from a closed one or from garbage
+//! ([`is_valid_tag`]).
 //!
 //! Invariants: `tag` says which view of `body` is live; a body outside the struct never moves; the
-//! free function of foreign memory runs exactly once, on whatever thread drops the last reference.
-//! Sharing is explicit ([`Message::share`]): the safe API copies a shared body before it hands out
-//! `&mut` to it, only the C layer's [`Message::data_ptr`] sees one body from several messages.
+//! free function of foreign memory runs exactly once, on the thread that drops the last reference.
+//! Sharing is explicit ([`Message::share`]): the safe API copies a shared body before it returns
+//! `&mut` to it. Only the C layer's [`Message::data_ptr`] gives several messages access to one
+//! body.
 #![allow(unsafe_code)]
 
 mod memory;
@@ -33,38 +34,38 @@ use tautline_mem::copy::{copy_wide, copy_words};
 /// [`Message::from_foreign`].
 pub type FreeFn = unsafe extern "C" fn(data: *mut c_void, hint: *mut c_void);
 
-/// Bodies up to this length lie inside the struct.
+/// Bodies up to this length are stored inside the struct.
 pub const INLINE_MAX: usize = 40;
 
-/// Where the tag byte lies in a message.
+/// Offset of the tag byte in a message.
 pub const TAG_OFFSET: usize = std::mem::offset_of!(Message, tag);
 
-/// What the C layer writes over the tag of a message that it closed.
+/// Tag that the C layer writes into a closed message.
 pub const CLOSED_TAG: u8 = 0;
 
-/// The longest group name (ZMQ_GROUP_MAX_LENGTH).
+/// Maximum length of a group name (ZMQ_GROUP_MAX_LENGTH).
 pub const GROUP_MAX: usize = 255;
 
-// Next to each other, so that one comparison tells them from the others.
+// Consecutive values, so that one comparison distinguishes them from others.
 const INLINE: u8 = 0xB1;
 const HEAP: u8 = 0xB2;
 const FOREIGN: u8 = 0xB3;
 const FOREIGN_SHARED: u8 = 0xB4;
 const CONSTANT: u8 = 0xB5;
 
-/// Whether a tag byte is that of an initialised, not closed message.
+/// True if a tag byte is that of an initialised, not closed message.
 #[inline]
 pub fn is_valid_tag(tag: u8) -> bool {
     matches!(tag, INLINE..=CONSTANT)
 }
 
-/// One message part. It needs the alignment of a pointer, as `zmq_msg_t` has it.
+/// One message part. Its alignment is that of a pointer, like `zmq_msg_t`.
 #[repr(C)]
 pub struct Message {
     tag: u8,
     more: bool,
-    /// ZMQ_SHARED: a share of this body was made once. Stays set as in libzmq, even when the others
-    /// are gone.
+    /// ZMQ_SHARED: true if this body was ever shared. As in libzmq it stays set even after the
+    /// other messages are gone.
     shared: bool,
     /// Length of an inline body.
     inline_len: u8,
@@ -87,7 +88,7 @@ union Body {
     outside: Outside,
 }
 
-/// A body that lies elsewhere, for every tag but INLINE.
+/// A body outside the struct, for every tag but INLINE.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Outside {
@@ -111,7 +112,7 @@ union Owner {
 // reference count; `&Message` only reads. Memory of the application is handed over by
 // `from_foreign`, whose caller promises that any thread may use and free it.
 unsafe impl Send for Message {}
-// SAFETY: as above; through `&Message` nothing is written, not even a count.
+// SAFETY: as above; `&Message` never writes, not even a count.
 unsafe impl Sync for Message {}
 
 impl Message {
@@ -126,7 +127,7 @@ impl Message {
         Message::with_body(tag, Body { outside: Outside { data, len, owner } })
     }
 
-    /// A message with a body and nothing else.
+    /// A message with a body and default properties.
     #[inline]
     const fn with_body(tag: u8, body: Body) -> Self {
         Message {
@@ -153,14 +154,14 @@ impl Message {
     /// A copy of `bytes`, or `None` if memory is exhausted.
     #[inline]
     pub fn try_from_slice(bytes: &[u8]) -> Option<Self> {
-        // SAFETY: all of the body is written below.
+        // SAFETY: the whole body is written below.
         let mut message = unsafe { Message::uninit(bytes.len()) }?;
-        // SAFETY: a fresh message of exactly this length; its body is its own.
+        // SAFETY: a new message of exactly this length, which owns its body.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), message.data_ptr(), bytes.len()) };
         Some(message)
     }
 
-    /// A message of `len` bytes that are not initialised, or `None` if memory is exhausted.
+    /// A message of `len` uninitialised bytes, or `None` if memory is exhausted.
     ///
     /// # Safety
     /// Every byte of the body is written, through [`Message::data_ptr`], before anything reads it.
@@ -175,24 +176,24 @@ impl Message {
         Some(Message::outside(HEAP, HeapBlock::data(block), len, Owner { heap: block }))
     }
 
-    /// Takes over the bytes of a vector, without copying large ones.
+    /// Takes over the bytes of a vector. Large ones are not copied.
     pub fn from_vec(bytes: Vec<u8>) -> Self {
         if bytes.len() <= INLINE_MAX {
             return Message::from_slice(&bytes);
         }
         let mut bytes = std::mem::ManuallyDrop::new(bytes);
         let capacity = std::ptr::without_provenance_mut(bytes.capacity());
-        // SAFETY: the vector's memory is ours now, and `free_vec` rebuilds the vector from pointer
-        // and capacity. Any thread may.
+        // SAFETY: we own the vector's memory now, and `free_vec` rebuilds the vector from pointer
+        // and capacity. Any thread may do so.
         unsafe { Message::from_foreign(bytes.as_mut_ptr(), bytes.len(), Some(memory::free_vec), capacity) }
     }
 
-    /// A message whose body is what `owner` shows, without a copy if it is large. A message that is
-    /// written to gets a copy; the owner is dropped with the last message that refers to the body.
+    /// A message whose body is the bytes of `owner`. A large body is not copied. Writing to the
+    /// message copies the body. The owner is dropped with the last message that refers to the body.
     pub fn from_owner<T: AsRef<[u8]> + Send + Sync + 'static>(owner: T) -> Self {
         let owner = Box::into_raw(Box::new(owner));
-        // SAFETY: just made, and not freed before the block below is. From now on it does not move,
-        // and there is no more than `&` to it.
+        // SAFETY: just allocated, and not freed before the block below. From now on it does not
+        // move, and only `&` references to it exist.
         let bytes = unsafe { (*owner).as_ref() };
         let (data, len) = (bytes.as_ptr().cast_mut(), bytes.len());
         if len <= INLINE_MAX {
@@ -218,7 +219,7 @@ impl Message {
     /// `data` is valid for `len` bytes until `free` was called, or for ever if there is no `free`;
     /// any thread may read, write (with `free` only) and free it.
     pub unsafe fn from_foreign(data: *mut u8, len: usize, free: Option<FreeFn>, hint: *mut c_void) -> Self {
-        // An empty body may come with a null pointer, which no slice may have.
+        // An empty body may come with a null pointer, which a slice must not have.
         let data = if data.is_null() && free.is_none() { std::ptr::dangling_mut() } else { data };
         match free {
             Some(free) => Message::outside(FOREIGN, data, len, Owner { foreign: (free, hint) }),
@@ -226,16 +227,16 @@ impl Message {
         }
     }
 
-    /// Replaces the body by a copy of `bytes`, in place: moving a message that was just written
-    /// would wait for the stores. Everything else goes back to the defaults, but the metadata stay
-    /// for [`Message::describe`], which mostly finds the right ones. Without memory for it the
-    /// message is empty.
+    /// Replaces the body by a copy of `bytes`, in place: moving a newly written message would wait
+    /// for the stores. All other fields are reset, but the metadata stays for
+    /// [`Message::describe`], which usually finds the right one. If there is no memory, the message
+    /// is empty.
     #[inline]
     pub(crate) fn assign(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
         let len = bytes.len();
         if len <= INLINE_MAX {
             self.clear_body();
-            // SAFETY: it fits, and `bytes` lies elsewhere: `self` is borrowed mutably.
+            // SAFETY: it fits, and `bytes` does not overlap, because `self` is borrowed mutably.
             unsafe { copy_words(bytes.as_ptr(), self.data_ptr(), len) };
             self.inline_len = len as u8;
             return Ok(());
@@ -260,7 +261,7 @@ impl Message {
         Ok(())
     }
 
-    /// Whether the memory of the body does for another one of `len` bytes.
+    /// True if the memory of the body can be reused for `len` bytes.
     #[inline]
     fn keeps_block(&self, len: usize) -> bool {
         self.heap().is_some_and(|block| block.suits(len) && block.is_unique())
@@ -273,21 +274,21 @@ impl Message {
         if self.tag == HEAP { Some(unsafe { &*self.body.outside.owner.heap }) } else { None }
     }
 
-    /// The block of memory of the application that was shared.
+    /// The block of application memory that was shared.
     #[inline(always)]
     fn foreign(&self) -> Option<&ForeignBlock> {
         // SAFETY: as in `heap`.
         if self.tag == FOREIGN_SHARED { Some(unsafe { &*self.body.outside.owner.shared }) } else { None }
     }
 
-    /// The view of a body that lies elsewhere.
+    /// The view of a body outside the struct.
     #[inline(always)]
     fn elsewhere(&self) -> Option<Outside> {
         // SAFETY: the tag says that this view is live.
         if self.tag == INLINE { None } else { Some(unsafe { self.body.outside }) }
     }
 
-    /// Sets the metadata to these.
+    /// Sets the metadata.
     #[inline]
     pub(crate) fn describe(&mut self, metadata: Option<&Arc<Metadata>>) {
         let same = match (&self.metadata, metadata) {
@@ -308,7 +309,7 @@ impl Message {
         }
     }
 
-    /// Makes this an empty message with metadata.
+    /// Makes this an empty message, but keeps the metadata.
     #[inline(always)]
     fn clear_body(&mut self) {
         if self.tag != INLINE {
@@ -328,7 +329,7 @@ impl Message {
         if self.tag == INLINE { self.inline_len as usize } else { unsafe { self.body.outside.len } }
     }
 
-    /// Whether the body is empty.
+    /// True if the body is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -338,18 +339,18 @@ impl Message {
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
         let (data, len) = match self.elsewhere() {
-            // Every field of the union begins where it does.
+            // Every field of the union is at its start.
             None => ((&raw const self.body).cast::<u8>(), self.inline_len as usize),
             Some(Outside { len: 0, .. }) => return &[],
             Some(Outside { data, len, .. }) => (data.cast_const(), len),
         };
-        // SAFETY: inline, the first `inline_len` bytes are initialised, as the code that set the
-        // length wrote them. Elsewhere, the memory is valid and initialised as long as this message
-        // holds its reference.
+        // SAFETY: inline, the first `inline_len` bytes are initialised, because the code that set
+        // the length wrote them. Outside, the memory is valid and initialised as long as this
+        // message holds its reference.
         unsafe { std::slice::from_raw_parts(data, len) }
     }
 
-    /// The body for writing. A shared or constant one is copied first.
+    /// The body for writing. A shared or constant body is copied first.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         if !self.is_unique() {
             let copy = Message::from_slice(self.as_slice());
@@ -359,30 +360,31 @@ impl Message {
         if len == 0 {
             return &mut [];
         }
-        // SAFETY: the body is initialised, `len` long and this message's alone, see above.
+        // SAFETY: the body is initialised, has `len` bytes and belongs to this message alone, see
+        // above.
         unsafe { std::slice::from_raw_parts_mut(self.data_ptr(), len) }
     }
 
-    /// Where the body lies: `zmq_msg_data`. Writing through it to a shared body is seen by all
-    /// messages that share it, and a constant body must not be written to. An inline body moves
-    /// with the message.
+    /// Address of the body: `zmq_msg_data`. A write through it to a shared body is visible in all
+    /// messages that share it. A constant body must not be written. An inline body moves with the
+    /// message.
     #[inline]
     pub fn data_ptr(&mut self) -> *mut u8 {
         match self.elsewhere() {
             Some(outside) => outside.data,
-            // Every field of the union begins where it does.
+            // Every field of the union is at its start.
             None => (&raw mut self.body).cast(),
         }
     }
 
-    /// Whether no other message refers to this body and it may be written to.
+    /// True if no other message refers to this body and it may be written.
     fn is_unique(&self) -> bool {
         self.tag != CONSTANT
             && self.heap().is_none_or(HeapBlock::is_unique)
             && self.foreign().is_none_or(ForeignBlock::is_unique)
     }
 
-    /// Takes the body of `other`, keeps flags and properties.
+    /// Takes the body of `other`, and keeps flags and properties.
     fn replace_body(&mut self, mut other: Message) {
         std::mem::swap(&mut self.tag, &mut other.tag);
         std::mem::swap(&mut self.inline_len, &mut other.inline_len);
@@ -390,8 +392,8 @@ impl Message {
         self.shared = false;
     }
 
-    /// A second message with the same body: `zmq_msg_copy`. Bodies outside the struct are shared,
-    /// not copied; flags and properties are copied.
+    /// Returns a second message with the same body: `zmq_msg_copy`. Bodies outside the struct are
+    /// shared, not copied; flags and properties are copied.
     pub fn share(&mut self) -> Message {
         if self.tag == FOREIGN
             && let Some(Outside { data, len, owner }) = self.elsewhere()
@@ -402,7 +404,7 @@ impl Message {
             self.body.outside = Outside { data, len, owner: Owner { shared: block } };
             self.tag = FOREIGN_SHARED;
         }
-        // The new message gets a reference of its own wherever there is a count.
+        // If the body has a reference count, count the new message.
         if let Some(block) = self.heap() {
             block.retain();
         }
@@ -422,18 +424,19 @@ impl Message {
         }
     }
 
-    /// ZMQ_SHARED: the body was shared by [`Message::share`], or is constant memory.
+    /// ZMQ_SHARED: true if the body was shared by [`Message::share`], or is constant memory.
     pub fn is_shared(&self) -> bool {
         self.shared || self.tag == CONSTANT
     }
 
-    /// Whether the body lies outside the struct, so that it can travel without being copied.
+    /// True if the body is outside the struct, so that it can travel without a copy.
     #[inline]
     pub(crate) fn is_movable(&self) -> bool {
         self.tag != INLINE
     }
 
-    /// The body, if it is shorter than `limit` and no thread may be waiting for it to be freed.
+    /// Returns the body, if it is shorter than `limit` and no thread may be waiting for it to be
+    /// freed.
     #[inline(always)]
     pub(crate) fn shorter_than(&self, limit: usize) -> Option<&[u8]> {
         let (data, len) = match self.tag {
@@ -446,13 +449,13 @@ impl Message {
         if len < limit { Some(unsafe { std::slice::from_raw_parts(data, len) }) } else { None }
     }
 
-    /// Whether a thread may be waiting for the body to be freed.
+    /// True if a thread may be waiting for the body to be freed.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
         matches!(self.tag, FOREIGN | FOREIGN_SHARED)
     }
 
-    /// More parts of the same multipart message follow (ZMQ_MORE).
+    /// True if more parts of the same multipart message follow (ZMQ_MORE).
     #[inline]
     pub fn more(&self) -> bool {
         self.more
@@ -464,7 +467,7 @@ impl Message {
         self.more = more;
     }
 
-    /// What is known about the peer that the message came from.
+    /// Properties of the peer that the message came from.
     #[inline]
     pub fn metadata(&self) -> Option<&Arc<Metadata>> {
         self.metadata.as_ref()
@@ -476,8 +479,8 @@ impl Message {
         self.metadata = metadata;
     }
 
-    /// Brings the beginning of a body that may be on the heap into the cache, with what releasing
-    /// it looks at.
+    /// Prefetches the start of a body that may be on the heap, and the header that its release
+    /// reads.
     #[inline]
     pub(crate) fn prefetch_body(data: *const u8) {
         prefetch(data.wrapping_sub(size_of::<HeapBlock>()));
@@ -489,7 +492,7 @@ impl Message {
         self.metadata.as_ref()?.get(name)
     }
 
-    /// The peer of a SERVER or PEER socket; 0 for none.
+    /// The peer of a SERVER or PEER socket; 0 for no peer.
     #[inline]
     pub fn routing_id(&self) -> u32 {
         self.routing_id
@@ -501,13 +504,13 @@ impl Message {
         self.routing_id = routing_id;
     }
 
-    /// The group of a RADIO or DISH message; empty for none.
+    /// The group of a RADIO or DISH message; empty for no group.
     pub fn group(&self) -> &CStr {
         self.group.as_deref().map_or(c"", CString::as_c_str)
     }
 
-    /// Sets [`Message::group`]; false, and nothing changed, if the name is too long or contains a
-    /// NUL.
+    /// Sets [`Message::group`]. Returns false, without a change, if the name is too long or
+    /// contains a NUL.
     pub fn set_group(&mut self, group: &[u8]) -> bool {
         if group.len() > GROUP_MAX {
             return false;
@@ -517,13 +520,13 @@ impl Message {
         true
     }
 
-    /// Sets [`Message::group`] to a name that is known already.
+    /// Sets [`Message::group`] to an existing name.
     pub(crate) fn share_group(&mut self, group: Arc<CString>) {
         self.group = Some(group);
     }
 
-    /// Drops metadata, routing id and group: what belongs to the sender's side of a message and
-    /// does not travel with the body.
+    /// Drops metadata, routing id and group. These fields belong to the sender's side and do not
+    /// travel with the body.
     #[inline]
     pub fn clear_properties(&mut self) {
         self.metadata = None;

@@ -1,8 +1,7 @@
-//! Socket events: what happens to a socket's connections, told to a listener
-//! (zmq_socket_monitor(3)).
+//! Socket events: reports about a socket's connections to a listener (zmq_socket_monitor(3)).
 //!
-//! The I/O side and the socket emit; a sink, which the socket layer provides, turns the events into
-//! messages. Without a listener an event costs one load.
+//! The I/O side and the socket emit events. A sink, which the socket layer provides, turns them
+//! into messages. Without a listener an event costs one load.
 
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -27,83 +26,83 @@ pub(crate) mod event {
     pub(crate) const HANDSHAKE_FAILED_PROTOCOL: u32 = 0x2000;
     pub(crate) const HANDSHAKE_FAILED_AUTH: u32 = 0x4000;
     pub(crate) const PIPES_STATS: u32 = 0x10000;
-    /// Of our own, for version 3: a peer may not use a topic.
+    /// Our own, for version 3: a peer may not use a topic.
     pub(crate) const TOPIC_REFUSED: u32 = 0x1000_0000;
-    /// Of our own, for version 3: a name stands for something else, or cannot be asked for.
+    /// Our own, for version 3: the endpoints of a name have changed, or its resolver fails.
     #[cfg(feature = "names")]
     pub(crate) const NAME: u32 = 0x2000_0000;
-    /// Those of our own.
+    /// Our own events.
     pub(crate) const OWN: u32 = 0x3000_0000;
 }
 
-/// The two ends of a connection, as endpoints; either may be empty.
+/// The two ends of a connection, as endpoints. Each may be empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Ends {
-    /// The one by which the program knows the connection: what it has bound or connected.
+    /// The endpoint that the program has bound or connected.
     name: Arc<str>,
     other: Box<str>,
-    /// The local one is a bound endpoint.
+    /// True if the local end is a bound endpoint.
     bound: bool,
 }
 
 impl Ends {
-    /// Of a bound endpoint.
+    /// Ends of a bound endpoint.
     pub(crate) fn bound(local: impl Into<Arc<str>>) -> Self {
         Ends { name: local.into(), other: Box::default(), bound: true }
     }
 
-    /// Of an endpoint that we connect to.
+    /// Ends of a connected endpoint.
     pub(crate) fn connected(remote: impl Into<Arc<str>>) -> Self {
         Ends { name: remote.into(), other: Box::default(), bound: false }
     }
 
-    /// With the other end, which the program has not named.
+    /// Adds the other end, which the program has not named.
     pub(crate) fn with_other(self, other: impl Into<Box<str>>) -> Self {
         Ends { other: other.into(), ..self }
     }
 
-    /// The one by which the program knows the connection: what it has bound or connected.
+    /// The endpoint that the program has bound or connected.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Ours.
+    /// The local end.
     pub(crate) fn local(&self) -> &str {
         if self.bound { &self.name } else { &self.other }
     }
 
-    /// The peer's.
+    /// The peer's end.
     pub(crate) fn remote(&self) -> &str {
         if self.bound { &self.other } else { &self.name }
     }
 }
 
-/// What a peer has shown whose handshake has failed, and what the handler has said of it.
+/// Credentials of a peer whose handshake has failed, and the ZAP handler's reply about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// The name of the mechanism.
     pub(crate) mechanism: &'static str,
-    /// Its key or user name; empty for NULL.
+    /// The peer's key or user name. Empty for NULL.
     pub(crate) name: Vec<u8>,
-    /// Why it was refused; may be empty.
+    /// Reason of the refusal. May be empty.
     pub(crate) reason: Vec<u8>,
 }
 
-/// What is known about an event beside its values.
+/// Information about an event in addition to its values.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct About<'a> {
-    /// What the peer has shown whose handshake has failed.
+    /// Credentials of a peer whose handshake has failed.
     pub(crate) claim: Option<&'a Claim>,
-    /// The peer of a connection that is in use, or was.
+    /// The peer of a connection that is or was in use.
     pub(crate) peer: Known<'a>,
-    /// Why it has happened, where its own value does not say: another event and its value.
+    /// Cause of the event, if its own value does not give it: another event and its value.
     pub(crate) cause: Option<(u32, u64)>,
-    /// What stands behind that: a rule or a limit of the policy; may be empty.
+    /// The rule or limit of the policy behind the event. May be empty.
     pub(crate) why: &'a str,
 }
 
 impl About<'_> {
-    /// The reason in words, of an event with this value; empty if there is none.
+    /// Returns the reason of an event with this value in words. Empty if there is no reason.
     pub(crate) fn reason(&self, event: u32, value: u64) -> String {
         let (cause, value) = self.cause.unwrap_or((event, value));
         let mut reason = event_reason(cause, value);
@@ -115,103 +114,104 @@ impl About<'_> {
     }
 }
 
-/// What is known of a peer; each may be empty.
+/// Known facts about a peer. Each may be empty.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Known<'a> {
-    /// Its own routing id, up to the first NUL.
+    /// The peer's own routing id, up to the first NUL.
     pub(crate) routing_id: &'a [u8],
-    /// Its address, as its messages carry it.
+    /// The peer's address, as in the metadata of its messages.
     pub(crate) host: &'a [u8],
-    /// The user that the authentication handler has said it is.
+    /// The user id from the authentication handler.
     pub(crate) user_id: &'a [u8],
 }
 
-/// Takes events. Called with the tap's lock held; must not block for long.
+/// Receives events. Called with the tap's lock held; must not block for long.
 pub(crate) trait EventSink: Send {
-    /// `event` with its values (a descriptor, an errno, an interval in milliseconds, numbers of
-    /// messages), on this connection.
+    /// Handles `event` with its values (a descriptor, an errno, an interval in milliseconds,
+    /// numbers of messages), on this connection.
     fn event(&mut self, event: u32, values: &[u64], ends: &Ends, about: &About<'_>);
 
-    /// The socket is closed. Events may still come; the name that they were found by is free.
+    /// Handles the close of the socket. More events may follow. The name of the event endpoint is
+    /// freed.
     fn release(&mut self);
 }
 
-/// What an observer is told.
+/// An event for an observer.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed<'a> {
     /// One of the numbers in `zmq.h`, or [`CONNECT_FAILED`] or [`LOST`].
     pub event: u32,
-    /// Its first value: an errno, an interval in milliseconds, a code.
+    /// First value of the event: an errno, an interval in milliseconds, a code.
     pub value: u64,
-    /// Our end, as an endpoint; may be empty.
+    /// Our end, as an endpoint. May be empty.
     pub local: &'a str,
-    /// The peer's end; may be empty.
+    /// The peer's end. May be empty.
     pub remote: &'a str,
 }
 
-/// Told of all events but those of queues, to show them outside. Called by any thread, which may
-/// hold locks of the engine's: it must neither wait nor call the socket.
+/// Receives all events except queue statistics, to show them outside the process. Called by any
+/// thread, which may hold locks of the engine: it must neither wait nor call the socket.
 pub(crate) trait Watcher: Send + Sync {
     /// As [`EventSink::event`], with the first of the values.
     fn event(&self, event: u32, value: u64, ends: &Ends, about: &About<'_>);
 }
 
-/// Told of events, beside any monitor; for logs. Called by I/O threads and by the socket's own,
-/// which hold locks of the engine's: it must neither wait nor call the socket.
+/// Receives events in addition to any monitor, for logs. Called by I/O threads and by the socket's
+/// own thread, which hold locks of the engine: it must neither wait nor call the socket.
 pub type Observer = dyn Fn(&Observed<'_>) + Send + Sync;
 
-/// For observers only: an attempt to connect has failed, by this errno.
+/// For observers only: an attempt to connect has failed, with this errno.
 pub const CONNECT_FAILED: u32 = 1 << 31;
-/// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection that was in use is lost: by
-/// this errno, 0 if the peer has ended it, or by a ZMQ_PROTOCOL_ERROR of `zmq.h` (0x1000_0000 and
-/// more).
+/// For observers only, in place of ZMQ_EVENT_DISCONNECTED: a connection that was in use is lost.
+/// The value is an errno, 0 if the peer has closed the connection, or a ZMQ_PROTOCOL_ERROR of
+/// `zmq.h` (0x1000_0000 and more).
 pub const LOST: u32 = 1 << 30;
 const OWN: u32 = CONNECT_FAILED | LOST;
-/// What an observer is told.
+/// Events for an observer.
 const OBSERVED: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED | event::DISCONNECTED);
 
-/// What a watcher is told.
+/// Events for a watcher.
 const SHOWN: u32 = !(event::PIPES_STATS | event::MONITOR_STOPPED);
 
-/// Where a socket's events can be tapped.
+/// Distributor of a socket's events.
 #[derive(Default)]
 pub(crate) struct Tap {
-    /// What any listener wants.
-    // Relaxed: look: what is told is under the lock. An event while a listener begins may be told
-    // or not.
+    /// Events that any listener wants.
+    // Relaxed: look: the delivery is under the lock. An event while a listener is being added may
+    // be delivered or not.
     mask: AtomicU32,
-    /// Few sockets have any, so they take one word of the others.
+    /// Few sockets have listeners, so the others need only one word for them.
     listeners: Mutex<Option<Box<Listeners>>>,
 }
 
 #[derive(Default)]
 struct Listeners {
     monitor: Option<Box<dyn EventSink>>,
-    /// What the monitor wants.
+    /// Events that the monitor wants.
     wanted: u32,
     observer: Option<Arc<Observer>>,
     watcher: Option<Arc<dyn Watcher>>,
 }
 
 impl Tap {
-    /// Emits an event, if it is wanted.
+    /// Emits an event, if a listener wants it.
     pub(crate) fn emit(&self, event: u32, value: u32, ends: &Ends) {
         self.emit_all(event, &[value.into()], ends);
     }
 
-    /// As `emit`, with what is known about it.
+    /// As `emit`, with further information.
     pub(crate) fn emit_about(&self, event: u32, value: u32, ends: &Ends, about: &About<'_>) {
         if self.wants(event) {
             self.tell(event, &[value.into()], ends, about);
         }
     }
 
-    /// As `emit`, because a rule or a limit says so.
+    /// As `emit`, with a rule or a limit as the reason.
     pub(crate) fn emit_because(&self, event: u32, value: u32, ends: &Ends, why: &str) {
         self.emit_about(event, value, ends, &About { why, ..About::default() });
     }
 
-    /// Whether this event is wanted.
+    /// True if a listener wants this event.
     pub(crate) fn wants(&self, event: u32) -> bool {
         self.mask.load(Relaxed) & event != 0
     }
@@ -240,7 +240,7 @@ impl Tap {
             }
             listeners.observer.clone()
         };
-        // Not with the lock held: what it calls is not ours.
+        // Call it without the lock: the observer is code of the program.
         if OBSERVED & event != 0
             && let Some(observer) = observer
         {
@@ -249,7 +249,7 @@ impl Tap {
         }
     }
 
-    /// The socket is closed. What lingers of it may still emit.
+    /// Handles the close of the socket. Lingering connections may still emit events.
     pub(crate) fn release(&self) {
         if let Some(monitor) = lock(&self.listeners).as_mut().and_then(|listeners| listeners.monitor.as_mut())
         {
@@ -257,7 +257,7 @@ impl Tap {
         }
     }
 
-    /// From now on `sink` gets the events of `wanted`. A former sink gets MONITOR_STOPPED.
+    /// Sends the events of `wanted` to `sink` from now on. A former sink gets MONITOR_STOPPED.
     pub(crate) fn listen(&self, wanted: u32, sink: Option<Box<dyn EventSink>>) {
         let former = {
             let mut place = lock(&self.listeners);
@@ -278,7 +278,7 @@ impl Tap {
         }
     }
 
-    /// From now on `observer` is told of events too.
+    /// Sends events also to `observer` from now on.
     pub(crate) fn observe(&self, observer: Arc<Observer>) {
         let mut place = lock(&self.listeners);
         let listeners = place.get_or_insert_default();
@@ -286,7 +286,7 @@ impl Tap {
         self.adjust(listeners);
     }
 
-    /// From now on `watcher` is told of events too.
+    /// Sends events also to `watcher` from now on.
     pub(crate) fn watch(&self, watcher: Arc<dyn Watcher>) {
         let mut place = lock(&self.listeners);
         let listeners = place.get_or_insert_default();

@@ -1,15 +1,14 @@
-//! What a socket is configured with, as plain Rust fields, and the ZMQ_* option numbers in front of
-//! them.
+//! Configuration of a socket as plain Rust fields, and the ZMQ_* option numbers for them.
 //!
-//! The owner of a socket holds one `Options`; a connection shares it as it is when the connection
-//! is made, so an option that the man page calls effective for later binds and connects only is so
-//! by construction. The numbers, sizes and ranges of zmq_setsockopt(3) and zmq_getsockopt(3) live
-//! in [`table`]: one row an option, nothing about an option elsewhere.
+//! The owner of a socket holds one `Options`. A connection shares the options as they are when it
+//! is made. So if the man page says that an option takes effect for later binds and connects only,
+//! this is guaranteed by construction. The numbers, sizes and ranges of zmq_setsockopt(3) and
+//! zmq_getsockopt(3) are in [`table`], with one row per option.
 //!
-//! Conventions of C are decoded on the way in: `-1` (or `0`) for "no limit" or "the system's
-//! default" is `None`, milliseconds are `Duration`, flags are `bool`. What depends on live state
-//! (FD, EVENTS, RCVMORE, LAST_ENDPOINT, TYPE, THREAD_SAFE, TOPICS_COUNT, SUBSCRIBE, UNSUBSCRIBE)
-//! has no row; the socket answers it and asks here for the rest.
+//! C conventions are decoded on input: `-1` (or `0`) for "no limit" or "the system's default" is
+//! `None`, milliseconds are `Duration`, flags are `bool`. Options that depend on live state (FD,
+//! EVENTS, RCVMORE, LAST_ENDPOINT, TYPE, THREAD_SAFE, TOPICS_COUNT, SUBSCRIBE, UNSUBSCRIBE) have no
+//! row. The socket answers them, and forwards all other options to this module.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -33,26 +32,26 @@ use facts::Facts;
 pub use fault::{option_fault, option_name, option_read_fault};
 pub(crate) use filter::AcceptFilter;
 
-/// What a policy says of an endpoint, and no option can.
+/// Settings of an endpoint that a policy can make, but an option cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ByPolicy {
-    /// The permissions of the file of an ipc socket that is bound.
+    /// Permissions of the file of a bound ipc socket.
     pub(crate) ipc_mode: Option<u32>,
-    /// As ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS; the smaller of both counts.
+    /// As ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS; the smaller of both applies.
     pub(crate) most_subscriptions: Option<u64>,
-    /// Most bytes of a peer that wait for the program.
+    /// Maximum number of bytes from a peer that the program has not received yet.
     pub(crate) most_unread: Option<u64>,
-    /// ipc: it is connected only because no other user can be there, so each stream has to lead to
-    /// a process of our user.
+    /// ipc: true if the connect was allowed because only our user can be at the other end. Each
+    /// stream must lead to a process of our user.
     pub(crate) own_user_only: bool,
 }
 
-/// What a new socket takes over from its context.
+/// Settings that a new socket takes from its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContextDefaults {
-    /// ZMQ_IPV6 of the context: where ZMQ_IPV6 of the socket starts.
+    /// ZMQ_IPV6 of the context: initial value of the socket's ZMQ_IPV6.
     pub(crate) ipv6: bool,
-    /// ZMQ_BLOCKY of the context: when off, sockets start with a linger of zero.
+    /// ZMQ_BLOCKY of the context: if off, sockets start with a linger time of zero.
     pub(crate) blocky: bool,
 }
 
@@ -62,8 +61,7 @@ impl Default for ContextDefaults {
     }
 }
 
-/// The security mechanism that the options ask for; a connection must refuse to run with another
-/// one.
+/// The security mechanism that the options ask for. A connection must refuse any other mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Mechanism {
@@ -88,44 +86,44 @@ impl Mechanism {
         }
     }
 
-    /// Whether this build has it.
+    /// True if this build supports the mechanism.
     pub(crate) fn is_there(self) -> bool {
         self != Mechanism::Gssapi
     }
 
-    /// Whether what peers say can be read by them alone.
+    /// True if the mechanism encrypts the messages.
     pub(crate) fn encrypts(self) -> bool {
         matches!(self, Mechanism::Curve | Mechanism::Gssapi)
     }
 
-    /// Whether peers show credentials.
+    /// True if peers show credentials.
     pub(crate) fn has_credentials(self) -> bool {
         self != Mechanism::Null
     }
 }
 
-/// Every option of a socket that is a value; see the module documentation for the conventions.
+/// Every option of a socket that is a value. See the module documentation for the conventions.
 ///
-/// Those that are looked at with each message, and those that are often a socket's own, stand here.
-/// All others are [`Common`], and as easily reached.
+/// This struct has the options that are read with each message, and the options that often differ
+/// between sockets. All others are in [`Common`], and are accessed in the same way.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
     /// The type of the socket: decides which options exist on it.
     pub(crate) socket_type: SocketType,
-    /// ZMQ_SNDHWM: messages queued to a peer; 0 is unlimited.
+    /// ZMQ_SNDHWM: maximum number of messages queued to a peer; 0 is unlimited.
     pub(crate) send_hwm: u32,
-    /// ZMQ_RCVHWM: messages queued from a peer; 0 is unlimited.
+    /// ZMQ_RCVHWM: maximum number of messages queued from a peer; 0 is unlimited.
     pub(crate) receive_hwm: u32,
-    /// ZMQ_ROUTING_ID: what ROUTER peers know this socket by; empty lets them choose.
+    /// ZMQ_ROUTING_ID: the name of this socket for ROUTER peers; empty lets them choose.
     pub(crate) routing_id: Vec<u8>,
-    /// ZMQ_CONNECT_ROUTING_ID: the next connect takes it as the name of its peer.
+    /// ZMQ_CONNECT_ROUTING_ID: the name of the next connect's peer.
     #[allow(clippy::box_collection)] // Few have one, and thousands of sockets keep their options.
     pub(crate) connect_routing_id: Option<Box<Vec<u8>>>,
     /// ZMQ_ROUTER_MANDATORY: an unroutable message is an error.
     pub(crate) router_mandatory: bool,
     /// ZMQ_ROUTER_HANDOVER: a peer with a known routing id takes it over.
     pub(crate) router_handover: bool,
-    /// ZMQ_ROUTER_RAW: talk to peers that do not speak ZMTP.
+    /// ZMQ_ROUTER_RAW: connect to peers that do not use ZMTP.
     pub(crate) router_raw: bool,
     /// ZMQ_ROUTER_NOTIFY: set of ZMQ_NOTIFY_CONNECT (1) and ZMQ_NOTIFY_DISCONNECT (2).
     pub(crate) router_notify: i32,
@@ -135,49 +133,48 @@ pub(crate) struct Options {
     pub(crate) req_correlate: bool,
     /// ZMQ_REQ_RELAXED: allow a new request before the reply.
     pub(crate) req_relaxed: bool,
-    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER, the last one set wins: pass duplicate subscriptions
-    /// up.
+    /// ZMQ_XPUB_VERBOSE and ZMQ_XPUB_VERBOSER (the last one set applies): deliver duplicate
+    /// subscriptions to the program.
     pub(crate) xpub_verbose: bool,
-    /// ZMQ_XPUB_VERBOSER: pass duplicate unsubscriptions up too.
+    /// ZMQ_XPUB_VERBOSER: also deliver duplicate unsubscriptions.
     pub(crate) xpub_verboser: bool,
-    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides what a subscription
-    /// becomes.
+    /// ZMQ_XPUB_MANUAL and ZMQ_XPUB_MANUAL_LAST_VALUE: the program decides about each subscription.
     pub(crate) xpub_manual: bool,
     /// ZMQ_XPUB_MANUAL_LAST_VALUE: the next message goes to the last subscriber only.
     pub(crate) xpub_manual_last_value: bool,
-    /// ZMQ_XPUB_NODROP: send reports EAGAIN at the high-water mark instead of dropping.
+    /// ZMQ_XPUB_NODROP: send fails with EAGAIN at the high-water mark and does not drop.
     pub(crate) xpub_nodrop: bool,
     /// ZMQ_ONLY_FIRST_SUBSCRIBE: only the first part of a message may be a subscription.
     pub(crate) only_first_subscribe: bool,
-    /// ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: pass every unsubscription on.
+    /// ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: forward every unsubscription.
     pub(crate) xsub_verbose_unsubscribe: bool,
-    /// ZMQ_INVERT_MATCHING: subscribers get what does not match.
+    /// ZMQ_INVERT_MATCHING: subscribers get the messages that do not match.
     pub(crate) invert_matching: bool,
     /// ZMQ_STREAM_NOTIFY: connects and disconnects arrive as empty messages.
     pub(crate) stream_notify: bool,
-    /// The others.
+    /// All other options.
     pub(crate) common: Arc<Common>,
 }
 
-/// The options that many sockets have in common, which share them (`Context::share_options`): a
-/// kilobyte.
+/// Options that many sockets set to the same values, a kilobyte. Such sockets share them
+/// (`Context::share_options`).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Common {
     // Queues and blocking.
-    /// ZMQ_SNDTIMEO: how long send waits; `None` is for ever.
+    /// ZMQ_SNDTIMEO: maximum time that send waits; `None` is for ever.
     pub(crate) send_timeout: Option<Duration>,
-    /// ZMQ_RCVTIMEO: how long receive waits; `None` is for ever.
+    /// ZMQ_RCVTIMEO: maximum time that receive waits; `None` is for ever.
     pub(crate) receive_timeout: Option<Duration>,
-    /// ZMQ_LINGER: how long unsent messages survive the close; `None` is for ever.
+    /// ZMQ_LINGER: time that unsent messages are kept after the close; `None` is for ever.
     pub(crate) linger: Option<Duration>,
     /// ZMQ_IMMEDIATE: queue only to completed connections.
     pub(crate) immediate: bool,
     /// ZMQ_CONFLATE: keep only the last message.
     pub(crate) conflate: bool,
-    /// ZMQ_MAXMSGSIZE: largest message accepted from a peer; `None` is any.
+    /// ZMQ_MAXMSGSIZE: largest message part accepted from a peer; `None` is any.
     pub(crate) max_msg_size: Option<u64>,
-    /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: most bytes of a message from a peer, all of its parts with
-    /// their headers; `None` leaves it to [`Options::longest_message`].
+    /// ZMQ_TAUTLINE_MAXMULTIPARTSIZE: maximum number of bytes of a message from a peer, all parts
+    /// with their headers. With `None`, [`Options::longest_message`] decides.
     pub(crate) max_multipart_size: Option<u64>,
     /// ZMQ_AFFINITY: bit n allows I/O thread n; 0 allows all.
     pub(crate) affinity: u64,
@@ -186,9 +183,9 @@ pub(crate) struct Common {
     /// ZMQ_BUSY_POLL: SO_BUSY_POLL of the connections in microseconds; 0 leaves the system's
     /// default.
     pub(crate) busy_poll: u32,
-    /// ZMQ_IN_BATCH_SIZE: most bytes of one read; `None` leaves it to the intake.
+    /// ZMQ_IN_BATCH_SIZE: maximum number of bytes of one read; `None` lets the intake decide.
     pub(crate) in_batch_size: Option<u32>,
-    /// ZMQ_OUT_BATCH_SIZE: most bytes of one write; `None` leaves it to the pump.
+    /// ZMQ_OUT_BATCH_SIZE: maximum number of bytes of one write; `None` lets the pump decide.
     pub(crate) out_batch_size: Option<u32>,
 
     // Connections.
@@ -198,21 +195,22 @@ pub(crate) struct Common {
     pub(crate) reconnect_interval_max: Option<Duration>,
     /// ZMQ_RECONNECT_STOP: set of `RECONNECT_STOP_*`.
     pub(crate) reconnect_stop: u32,
-    /// ZMQ_CONNECT_TIMEOUT: how long connect(2) may take; `None` is the system's limit.
+    /// ZMQ_CONNECT_TIMEOUT: time limit of connect(2); `None` is the system's limit.
     pub(crate) connect_timeout: Option<Duration>,
-    /// ZMQ_HANDSHAKE_IVL: how long the ZMTP handshake may take; `None` is for ever.
+    /// ZMQ_HANDSHAKE_IVL: time limit of the ZMTP handshake; `None` is for ever.
     pub(crate) handshake_interval: Option<Duration>,
-    /// ZMQ_HEARTBEAT_IVL: pause between PINGs; `None` sends none.
+    /// ZMQ_HEARTBEAT_IVL: pause between PINGs; `None` sends no PINGs.
     pub(crate) heartbeat_interval: Option<Duration>,
-    /// ZMQ_HEARTBEAT_TIMEOUT: silence that ends a connection after a PING; `None` is the interval,
-    /// zero is never.
+    /// ZMQ_HEARTBEAT_TIMEOUT: length of the silence after a PING that ends a connection; `None` is
+    /// the interval, zero is never.
     pub(crate) heartbeat_timeout: Option<Duration>,
-    /// ZMQ_HEARTBEAT_TTL: the silence after which the peer shall give us up; in whole deciseconds.
+    /// ZMQ_HEARTBEAT_TTL: length of the silence after which the peer closes the connection; in
+    /// whole deciseconds.
     pub(crate) heartbeat_ttl: Option<Duration>,
     /// ZMQ_BACKLOG: length of the queue of listen(2).
     pub(crate) backlog: i32,
-    /// ZMQ_USE_FD: a bound, listening descriptor, which a bind takes over: it is closed with the
-    /// endpoint. After a bind that fails it is still the program's.
+    /// ZMQ_USE_FD: a bound, listening descriptor. A successful bind takes it over and closes it
+    /// with the endpoint. After a failed bind it still belongs to the program.
     pub(crate) use_fd: Option<i32>,
     /// ZMQ_METADATA: properties announced to the peers, each name starting with `X-`.
     pub(crate) metadata: Vec<(String, Vec<u8>)>,
@@ -236,7 +234,7 @@ pub(crate) struct Common {
     pub(crate) tcp_keepalive_interval: Option<u32>,
     /// ZMQ_TCP_MAXRT: TCP_USER_TIMEOUT; `None` is the system's default.
     pub(crate) tcp_max_retransmit: Option<Duration>,
-    /// ZMQ_BINDTODEVICE: the interface that packets must pass; `None` is any.
+    /// ZMQ_BINDTODEVICE: the only interface for packets; `None` is any.
     pub(crate) bind_to_device: Option<String>,
     /// ZMQ_TCP_ACCEPT_FILTER: networks to accept from; empty is any.
     pub(crate) tcp_accept_filters: Vec<AcceptFilter>,
@@ -252,7 +250,7 @@ pub(crate) struct Common {
     pub(crate) socks_username: Vec<u8>,
     /// ZMQ_SOCKS_PASSWORD.
     pub(crate) socks_password: Secret<Vec<u8>>,
-    /// ZMQ_LOOPBACK_FASTPATH: a Windows hint, kept and ignored elsewhere.
+    /// ZMQ_LOOPBACK_FASTPATH: a Windows hint, stored and ignored on other systems.
     pub(crate) loopback_fastpath: bool,
 
     // Multicast.
@@ -268,20 +266,20 @@ pub(crate) struct Common {
     pub(crate) multicast_loop: bool,
 
     // Patterns.
-    /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty sends none.
+    /// ZMQ_XPUB_WELCOME_MSG: sent to each new subscriber; empty for no message.
     pub(crate) xpub_welcome_msg: Vec<u8>,
-    /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: bytes that the subscriptions of one peer may take; `None` is
-    /// any.
+    /// ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: maximum number of bytes for the subscriptions of one peer;
+    /// `None` is any.
     pub(crate) max_subscriptions: Option<u64>,
-    /// ZMQ_HELLO_MSG: sent to each new peer; empty sends none.
+    /// ZMQ_HELLO_MSG: sent to each new peer; empty for no message.
     pub(crate) hello_msg: Vec<u8>,
-    /// ZMQ_DISCONNECT_MSG: received when a peer is lost; empty is none.
+    /// ZMQ_DISCONNECT_MSG: received when a peer is lost; empty for no message.
     pub(crate) disconnect_msg: Vec<u8>,
-    /// ZMQ_HICCUP_MSG: received when a connecting socket loses its peer; empty is none.
+    /// ZMQ_HICCUP_MSG: received when a connecting socket loses its peer; empty for no message.
     pub(crate) hiccup_msg: Vec<u8>,
 
     // Security.
-    /// ZMQ_MECHANISM: follows from the PLAIN, CURVE and GSSAPI options, the last one set wins.
+    /// ZMQ_MECHANISM: derived from the PLAIN, CURVE and GSSAPI options; the last one set applies.
     pub(crate) mechanism: Mechanism,
     /// ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and ZMQ_GSSAPI_SERVER: this end is the server of the
     /// mechanism.
@@ -306,11 +304,12 @@ pub(crate) struct Common {
     pub(crate) gssapi_principal_nametype: i32,
     /// ZMQ_GSSAPI_SERVICE_PRINCIPAL_NAMETYPE: a ZMQ_GSSAPI_NT_* number.
     pub(crate) gssapi_service_principal_nametype: i32,
-    /// ZMQ_ZAP_DOMAIN: what the authenticator is told; empty asks none (NULL mechanism).
+    /// ZMQ_ZAP_DOMAIN: the domain in requests to the authenticator. If empty, the authenticator is
+    /// not asked (NULL mechanism).
     pub(crate) zap_domain: Vec<u8>,
     /// ZMQ_ZAP_ENFORCE_DOMAIN: a server without a domain refuses to start.
     pub(crate) zap_enforce_domain: bool,
-    /// What a policy says of the endpoint.
+    /// Settings of the endpoint by the policy.
     pub(crate) by_policy: ByPolicy,
     /// ZMQ_WSS_KEY_PEM.
     pub(crate) wss_key_pem: Secret<Vec<u8>>,
@@ -338,56 +337,58 @@ impl DerefMut for Options {
     }
 }
 
-/// Where ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS starts: 512 MiB, one to four million topics. There is no
-/// limit in libzmq; this one is where a peer is after our memory, not our messages.
+/// Default of ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: 512 MiB, one to four million topics. libzmq has no
+/// limit. A peer beyond this limit tries to exhaust our memory rather than to get our messages.
 const MAX_SUBSCRIPTIONS: u64 = 512 << 20;
-/// Flag of ZMQ_RECONNECT_STOP: give up when the peer refuses the connection.
+/// Flag of ZMQ_RECONNECT_STOP: give up if the peer refuses the connection.
 pub(crate) const RECONNECT_STOP_CONN_REFUSED: u32 = 1;
-/// Flag of ZMQ_RECONNECT_STOP: give up when the handshake fails.
+/// Flag of ZMQ_RECONNECT_STOP: give up if the handshake fails.
 pub(crate) const RECONNECT_STOP_HANDSHAKE_FAILED: u32 = 2;
-/// Flag of ZMQ_RECONNECT_STOP: do not look for a lost peer again after the program has
-/// disconnected, though something is queued.
+/// Flag of ZMQ_RECONNECT_STOP: do not reconnect to a lost peer after the program has disconnected,
+/// even if messages are queued.
 pub(crate) const RECONNECT_STOP_AFTER_DISCONNECT: u32 = 4;
 
-/// The longest message, where only ZMQ_MAXMSGSIZE is set, has this many parts of that size.
+/// Number of parts of maximum size in the longest message, if only ZMQ_MAXMSGSIZE is set.
 const PARTS_OF_LONGEST: u64 = 1024;
-/// Bytes that the longest message has even if the parts are small.
+/// Lower limit of the longest message in bytes, for small maximum sizes.
 const LEAST_LONGEST: u64 = 64 * 1024 * 1024;
 
 impl Options {
-    /// What is true of the socket's type.
+    /// Facts about the socket's type.
     pub(crate) fn facts(&self) -> &'static Facts {
         Facts::of(self.socket_type)
     }
 
-    /// ZMQ_CONFLATE for what is sent.
+    /// True if ZMQ_CONFLATE applies to outgoing messages.
     pub(crate) fn conflates_outgoing(&self) -> bool {
         self.conflate && self.facts().conflates_outgoing
     }
 
-    /// ZMQ_CONFLATE for what is received.
+    /// True if ZMQ_CONFLATE applies to incoming messages.
     pub(crate) fn conflates_incoming(&self) -> bool {
         self.conflate && self.facts().conflates_incoming
     }
 
-    /// Most bytes of a message from a peer, all of its parts with their headers. A program that
-    /// limits the parts, but not their number, gets a limit that no sensible message reaches.
+    /// Maximum number of bytes of a message from a peer, all parts with their headers. If a program
+    /// limits the size of the parts, but not their number, the limit is higher than any sensible
+    /// message.
     pub(crate) fn longest_message(&self) -> u64 {
         let by_parts = |size: u64| size.saturating_mul(PARTS_OF_LONGEST).max(LEAST_LONGEST);
         self.max_multipart_size.unwrap_or_else(|| self.max_msg_size.map_or(u64::MAX, by_parts))
     }
 
-    /// ZMQ_HELLO_MSG, for the types that have it; empty for none.
+    /// ZMQ_HELLO_MSG, for the types that have it; empty for no message.
     pub(crate) fn hello(&self) -> &[u8] {
         if self.facts().greets && !self.router_raw { &self.hello_msg } else { &[] }
     }
 
-    /// ZMQ_DISCONNECT_MSG, for the types that have it; empty for none.
+    /// ZMQ_DISCONNECT_MSG, for the types that have it; empty for no message.
     pub(crate) fn farewell(&self) -> &[u8] {
         if self.facts().hears_farewells { &self.disconnect_msg } else { &[] }
     }
 
-    /// Whether the program is told of each peer that comes or goes, also of one that sends nothing.
+    /// True if the program is told of each peer that connects or disconnects, even if it sends no
+    /// message.
     pub(crate) fn announces_peers(&self) -> bool {
         if self.facts().raw {
             self.stream_notify
@@ -396,12 +397,12 @@ impl Options {
         }
     }
 
-    /// ZMQ_HICCUP_MSG, for the types that have it; empty for none.
+    /// ZMQ_HICCUP_MSG, for the types that have it; empty for no message.
     pub(crate) fn hiccup(&self) -> &[u8] {
         if self.facts().hears_hiccups { &self.hiccup_msg } else { &[] }
     }
 
-    /// Whether a secret key was set.
+    /// True if a secret key was set.
     pub(crate) fn hold_key(&self) -> bool {
         *self.curve_secret_key != Secret::default()
     }
@@ -507,22 +508,22 @@ impl Options {
         }
     }
 
-    /// zmq_setsockopt: `Error::Invalid` for an unknown code, a wrong size, a value out of range, an
-    /// option that is read-only, or one that this socket type does not have. Nothing changes then.
+    /// zmq_setsockopt: returns `Error::Invalid` for an unknown code, a wrong size, a value out of
+    /// range, a read-only option, or an option that this socket type does not have. The options are
+    /// unchanged then.
     pub(crate) fn set(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set(self, value)
     }
 
-    /// zmq_setsockopt with a NULL value of size 0: takes back a string, a message or a list of
-    /// filters. `Error::Invalid` for an option that has no such form. (A non-NULL value of size 0
-    /// is `set` with an empty slice.)
+    /// zmq_setsockopt with a NULL value of size 0: resets a string, a message or a list of filters.
+    /// Returns `Error::Invalid` for an option that does not support this. (A non-NULL value of size
+    /// 0 is `set` with an empty slice.)
     pub(crate) fn set_null(&mut self, code: i32) -> Result<(), Error> {
         table::find(code).ok_or(Error::Invalid)?.set_null(self)
     }
 
-    /// zmq_getsockopt: writes the value to the front of `out` and returns its size.
-    /// `Error::Invalid` for an unknown code, a buffer of the wrong size, or an option that is
-    /// write-only.
+    /// zmq_getsockopt: writes the value to the front of `out` and returns its size. Returns
+    /// `Error::Invalid` for an unknown code, a buffer of the wrong size, or a write-only option.
     pub(crate) fn get(&self, code: i32, out: &mut [u8]) -> Result<usize, Error> {
         table::find(code).ok_or(Error::Invalid)?.get(self, out)
     }

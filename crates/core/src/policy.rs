@@ -1,6 +1,6 @@
-//! What the host allows: a policy (crate `tautline-policy`), asked for each bind, each connect and
-//! each peer that comes. Off, unless the environment or the program names one; nothing is asked
-//! then.
+//! The host's policy (crate `tautline-policy`), which is asked for each bind, each connect and each
+//! accepted peer. There is no policy, and no check, unless the environment or the program names
+//! one.
 //!
 //! ```text
 //!  Context ── Guard ── Policy, read again when its file changes
@@ -9,8 +9,8 @@
 //!  Acceptor ─ Gate   peers: by address and user, by key, by the user id of the ZAP handler
 //! ```
 //!
-//! A policy that cannot be read lets nothing pass. One that is changed into such a one stays as it
-//! was. Locks: that of a guard and that of a gate are leaves.
+//! A policy that cannot be read refuses everything. If a reload fails, the last valid policy stays
+//! in force. Locks: the lock of a guard and the lock of a gate are leaves.
 
 mod bound;
 #[cfg_attr(not(feature = "tls"), path = "policy/no_tls.rs")]
@@ -54,7 +54,7 @@ use tautline_io::net::Stream;
 use tautline_policy::{Action, Call, Key, Policy, Question, Topics, Verdict, Wrap, file, keys};
 use tautline_proto::ProtocolError;
 
-/// Most things that are told once each: rules and what they were applied to.
+/// Maximum number of remembered reports. Each pair of a rule and its target is reported once.
 const TOLD: usize = 1000;
 /// Asks the policy of the host.
 #[derive(Debug)]
@@ -64,10 +64,10 @@ pub(crate) struct Guard {
     inner: Mutex<Inner>,
 }
 
-/// Where a policy comes from.
+/// Source of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// With the library.
+    /// Built into the library.
     Ready(String),
     File(PathBuf),
 }
@@ -80,37 +80,37 @@ struct Inner {
 
 #[derive(Debug)]
 enum Source {
-    /// It could not be read when the context was made, and nothing is allowed.
+    /// The policy could not be read when the context was created. Everything is refused.
     Nowhere,
     Ready(Arc<Policy>),
     File(Watched<Arc<Policy>>),
 }
 
-/// What is allowed of a bind or a connect.
+/// Permission for a bind or a connect.
 #[derive(Default)]
 pub(crate) struct Allowed {
-    /// The options of the endpoint, if they are not those of the socket.
+    /// The options of the endpoint, if they differ from those of the socket.
     pub(crate) options: Option<Arc<Options>>,
-    /// Whose keys may come to it.
+    /// Keys of the clients that may connect.
     pub(crate) trust: Option<Trust>,
-    /// It goes through TLS.
+    /// TLS wrapper of the endpoint.
     pub(crate) wrapped: Option<Wrapped>,
     /// The wrap that a rule asks for.
     pub(crate) wrap: Option<String>,
 }
 
-/// TLS that is put on an endpoint.
+/// TLS that a policy adds to an endpoint.
 pub(crate) struct Wrapped {
     pub(crate) carrying: Carrying,
     pub(crate) certificates: Arc<Certificates>,
 }
 
-/// A call that is not allowed.
+/// A refused call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Denied {
-    /// What the caller gets.
+    /// Error for the caller.
     pub(crate) error: Error,
-    /// What says so, for events.
+    /// Rule or reason of the refusal, for events.
     pub(crate) why: String,
 }
 
@@ -120,38 +120,38 @@ impl From<Denied> for Error {
     }
 }
 
-/// A call that the policy is asked about.
+/// A call to ask the policy about.
 pub(crate) struct Asked<'a> {
     pub(crate) call: Call,
     pub(crate) endpoint: &'a str,
     #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "TLS looks for its host"))]
     pub(crate) parsed: &'a Endpoint,
-    /// The address that is bound or connected to, where there is one and it is known.
+    /// The address to bind or connect to, if there is one and it is known.
     pub(crate) address: Option<IpAddr>,
     /// ipc: the path of the socket's file.
     pub(crate) path: Option<&'a Path>,
 }
 
 impl Guard {
-    /// The policy that the environment names (`TAUT_POLICY`: a ready-made one, or a path); `None`
-    /// if it names none. Looked up once: a program may be changing the environment later. The error
-    /// says what is wrong with it.
+    /// Returns the policy that the environment names (`TAUT_POLICY`: a ready-made one, or a path),
+    /// or `None` if it names none. Looked up once, because a program may change the environment
+    /// later. The error describes the fault of the policy.
     pub(crate) fn of_environment() -> &'static Result<Option<Arc<Guard>>, String> {
         static GUARD: OnceLock<Result<Option<Arc<Guard>>, String>> = OnceLock::new();
         GUARD.get_or_init(|| {
             let named = tautline_io::env::var_os("TAUT_POLICY").filter(|named| !named.is_empty());
             let Some(named) = named else { return Ok(None) };
-            let named = named.into_string().map_err(|_| "TAUT_POLICY is no text".to_owned())?;
+            let named = named.into_string().map_err(|_| "TAUT_POLICY is not valid text".to_owned())?;
             Guard::open(&named).map(Some).inspect_err(|fault| say(fault))
         })
     }
 
-    /// A policy by the name of a ready-made one, or a path.
+    /// Opens a policy by the name of a ready-made one, or by its path.
     pub(crate) fn open(named: &str) -> Result<Arc<Guard>, String> {
         let (place, policy) = match Policy::ready(named) {
             Some(policy) => (Place::Ready(named.to_owned()), Source::Ready(Arc::new(policy))),
             None => {
-                // The process may change its folder.
+                // The process may change its working directory.
                 let path = std::path::absolute(named).map_err(|error| format!("{named}: {error}"))?;
                 let policy = Watched::open(vec![path.clone()], || read(&path))?;
                 (Place::File(path), Source::File(policy))
@@ -160,7 +160,7 @@ impl Guard {
         Ok(Arc::new(Guard::new(place, policy)))
     }
 
-    /// Allows nothing: there is a policy, and it cannot be read.
+    /// Returns a guard that refuses everything, for a policy that cannot be read.
     pub(crate) fn closed() -> Arc<Guard> {
         Arc::new(Guard::new(Place::Ready(String::new()), Source::Nowhere))
     }
@@ -173,12 +173,12 @@ impl Guard {
         Guard { place, program, inner: Mutex::new(inner) }
     }
 
-    /// The policy as it is now. A file that has changed is read again, as a whole or not at all.
+    /// The current policy. Reads a changed file again, either completely or not at all.
     pub(crate) fn policy(&self) -> Option<Arc<Policy>> {
         match (&mut lock(&self.inner).policy, &self.place) {
             (Source::File(policy), Place::File(path)) => {
                 if let Err(fault) = policy.refresh(|| read(path)) {
-                    drop(complaint::say_later(&format!("{fault}; the policy stays as it was")));
+                    drop(complaint::say_later(&format!("{fault}; the former policy stays in force")));
                 }
                 Some(policy.get().clone())
             }
@@ -187,11 +187,11 @@ impl Guard {
         }
     }
 
-    /// Whether a socket may do this, and with which options.
+    /// Asks if a socket may do this, and with which options.
     ///
     /// # Errors
-    /// EACCES if a rule refuses it, or wants a wrap that cannot be put on; [`Error::Invalid`] if
-    /// the policy cannot be read.
+    /// EACCES if a rule refuses it, or asks for a wrap that cannot be applied; [`Error::Invalid`]
+    /// if the policy cannot be read.
     pub(crate) fn ask(&self, asked: &Asked<'_>, options: &Options) -> Result<Allowed, Denied> {
         let invalid = |why: String| Denied { error: Error::Invalid, why };
         let policy = self.policy().ok_or_else(|| invalid("the policy cannot be read".to_owned()))?;
@@ -215,17 +215,17 @@ impl Guard {
         })
     }
 
-    /// A rule, for events.
+    /// The name of a rule, for events.
     fn by(&self, verdict: &Verdict) -> String {
         format!("rule `{}` of {}", verdict.rule.as_deref().unwrap_or_default(), self.place)
     }
 
-    /// Whether something may say which topics peers may use, now or when the policy is read again.
+    /// True if the policy may limit topics of peers, now or after a reload.
     pub(crate) fn may_know_topics(&self) -> bool {
         self.is_a_file() || self.policy().is_some_and(|policy| policy.has_topics())
     }
 
-    /// The limit that a session has most likely ended for, for events.
+    /// The limit that has most likely ended a session, for events.
     pub(crate) fn limit_behind(&self, why: Loss) -> Option<String> {
         let policy = self.policy()?;
         let limits = policy.limits();
@@ -239,13 +239,12 @@ impl Guard {
         limit.map(|_| format!("limit `{name}` of {}", self.place))
     }
 
-    /// Whether that may change.
+    /// True if the topic rules may change.
     pub(crate) fn may_change_topics(&self) -> bool {
         self.is_a_file()
     }
 
-    /// The topics that a peer that we have connected to may use, if anything says so. `None` is
-    /// any.
+    /// The topics that a peer to which we have connected may use. `None` means all topics.
     pub(crate) fn topics_of_server(
         &self,
         stream: &Stream,
@@ -266,8 +265,8 @@ impl Guard {
         policy.topics(&question)
     }
 
-    /// The user id of a server that has shown its key: what the file is called that a wrap finds
-    /// that key in; else empty.
+    /// The user id of a server that has shown its key: the name of the file in which a wrap finds
+    /// that key. Empty if there is no such file.
     fn server_id(&self, policy: &Policy, options: &Options, endpoint: &str) -> String {
         if !options.mechanism.encrypts() || options.as_server {
             return String::new();
@@ -286,45 +285,46 @@ impl Guard {
         &self.program
     }
 
-    /// Whether the policy may change.
+    /// True if the policy may change.
     fn is_a_file(&self) -> bool {
         matches!(self.place, Place::File(_))
     }
 
-    /// Tells that a limit keeps a peer away, once for each limit and endpoint.
+    /// Reports that a limit refuses a peer, once for each limit and endpoint.
     fn tell_limit(&self, limit: &str, endpoint: &str, peer: &str) {
-        let what = format!("the limit `{limit}` keeps peers away from {endpoint}");
+        let what = format!("the limit `{limit}` refuses peers at {endpoint}");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+            drop(complaint::say_later(&format!("{}: {what}; the first was {peer}", self.place)));
         }
     }
 
-    /// Tells that another user is at an endpoint that is connected only if none is.
+    /// Reports that another user is at an endpoint that may only be connected to our own user.
     pub(crate) fn tell_of_stranger(&self, endpoint: &str, peer: &str) {
-        let what = format!("{endpoint} is not connected to {peer}, which is another user");
+        let what = format!("{endpoint} is not connected to {peer}, a process of another user");
         if self.is_new(&what) {
             drop(complaint::say_later(&format!("{}: {what}", self.place)));
         }
     }
 
-    /// Tells that a peer may not use a topic, once for each rule and endpoint.
+    /// Reports that a peer may not use a topic, once for each rule and endpoint.
     fn tell_of_topic(&self, rule: &str, does: &str, endpoint: &str, first: &str) {
-        let what = format!("rule `{rule}` does not let peers at {endpoint} {does} some topics");
+        let what = format!("rule `{rule}` does not allow peers at {endpoint} to {does} some topics");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}, {first} first", self.place)));
+            drop(complaint::say_later(&format!("{}: {what}; the first was {first}", self.place)));
         }
     }
 
-    /// Tells of a peer, once for each rule and endpoint: how many come is not for us to say.
+    /// Reports a decision about a peer, once for each rule and endpoint: the number of peers is not
+    /// under our control.
     fn tell_of_peer(&self, verdict: &Verdict, does: &str, endpoint: &str, peer: &str) {
         let rule = verdict.rule.as_deref().unwrap_or_default();
         let what = format!("rule `{rule}` {does} peers at {endpoint}");
         if self.is_new(&what) {
-            drop(complaint::say_later(&format!("{}: {what}, {peer} first", self.place)));
+            drop(complaint::say_later(&format!("{}: {what}; the first was {peer}", self.place)));
         }
     }
 
-    /// Tells the user of the program, once for each rule and what it is applied to.
+    /// Reports a decision to the user of the program, once for each rule and its target.
     fn tell(&self, verdict: &Verdict, does: &str, what: &str) {
         let rule = verdict.rule.as_deref().unwrap_or_default();
         let text = format!("rule `{rule}` {does} {what}");
@@ -333,7 +333,7 @@ impl Guard {
         }
     }
 
-    /// Whether this was not told yet.
+    /// True if this was not reported yet.
     fn is_new(&self, text: &str) -> bool {
         let mut inner = lock(&self.inner);
         if inner.told.len() >= TOLD {
@@ -358,7 +358,8 @@ fn read(path: &Path) -> watched::Read<Arc<Policy>> {
     Ok((Arc::new(policy), true))
 }
 
-/// Whether no other user can reach the file of a socket: it is closed to them, or its folder is.
+/// True if other users cannot reach the file of a socket, because the file or its folder is closed
+/// to them.
 fn is_private(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -376,13 +377,13 @@ fn is_private(path: &Path) -> bool {
     }
 }
 
-/// Whether there is something at the path, be it a link that leads nowhere.
+/// True if the path exists, even as a broken link.
 fn is_there(path: &Path) -> bool {
     !std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// What a policy says of a call, and with which options it is allowed. The error says why the
-/// endpoint cannot be wrapped: then it is not allowed.
+/// Returns the policy's verdict on a call, and the options for an allowed call. The error says why
+/// the endpoint cannot be wrapped; the call is refused then.
 fn judge(
     policy: &Policy,
     program: &str,
@@ -421,7 +422,7 @@ fn judge(
     (verdict, Ok(allowed))
 }
 
-/// What the policy's limits say that options can say.
+/// Copies the policy's limits into the options, as far as options can express them.
 fn policy_limits(policy: &Policy, options: &mut Options) {
     let limits = policy.limits();
     options.max_msg_size = match (options.max_msg_size, limits.message_bytes) {

@@ -20,30 +20,30 @@ pub const POLLERR: i16 = 4;
 /// ZMQ_POLLPRI: urgent data on a descriptor.
 pub const POLLPRI: i16 = 8;
 
-/// What is waited for.
+/// A socket or descriptor to wait for.
 #[derive(Debug)]
 pub enum Watched<'a> {
     /// A socket.
     Socket(&'a mut Socket),
     /// A socket that other threads may use at the same time.
     Shared(&'a SharedSocket),
-    /// A descriptor of the application's own.
+    /// A descriptor of the application.
     Descriptor(RawFd),
 }
 
-/// One thing to wait for, and what came of it.
+/// An object to wait for, and its events.
 #[derive(Debug)]
 pub struct Item<'a> {
-    /// What.
+    /// The object.
     pub watched: Watched<'a>,
-    /// The events wanted, of [`POLLIN`] and its like.
+    /// The wanted events, of [`POLLIN`] and the other constants.
     pub events: i16,
-    /// The events that are there; filled in by [`poll()`].
+    /// The events that have occurred; filled in by [`poll()`].
     pub revents: i16,
 }
 
-/// Waits until an event of at least one item is there, or for `timeout` (`None`: for ever). Returns
-/// the number of items with events.
+/// Waits until at least one item has an event, or for `timeout` (`None`: for ever). Returns the
+/// number of items with events.
 ///
 /// # Errors
 /// [`Error::Terminated`], [`Error::Interrupted`], [`Error::TooManyFiles`] without descriptors for
@@ -71,7 +71,7 @@ pub fn poll(items: &mut [Item<'_>], timeout: Option<Duration>) -> Result<usize, 
                 if let Some(new) = Watch::new(items)? {
                     raw.extend_from_slice(&new.fds);
                     watch = Some(new);
-                    // What came before was not announced.
+                    // Earlier events were not signalled, so check once more.
                     continue;
                 }
             }
@@ -103,16 +103,16 @@ fn waiter<'s>(item: &'s mut Item<'_>) -> Option<crate::socket::Waiting<'s>> {
     }
 }
 
-/// What a poller sleeps on for its shared sockets.
+/// Descriptors on which a poller sleeps for its shared sockets.
 struct Watch<'a> {
     wake: Arc<WakeFd>,
     fds: Vec<PollFd>,
-    /// The sockets, and their descriptors, which stay open meanwhile.
+    /// The sockets, and their descriptors, which stay open during the wait.
     sockets: Vec<(&'a SharedSocket, Arc<WakeFd>)>,
 }
 
 impl<'a> Watch<'a> {
-    /// `None` if there are no shared sockets.
+    /// Returns `None` if there are no shared sockets.
     fn new(items: &[Item<'a>]) -> Result<Option<Self>, Error> {
         let shared = |item: &Item<'a>| match item.watched {
             Watched::Shared(socket) => Some((socket, item.events)),
@@ -139,7 +139,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// Fills in what is there now; how many items have something.
+/// Fills in the current events. Returns the number of items with events.
 fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
     let many = items.len() > wait::MANY;
     if many {
@@ -164,7 +164,7 @@ fn collect(items: &mut [Item<'_>], raw: &[PollFd]) -> Result<usize, Error> {
     Ok(ready)
 }
 
-/// Reads what the network has for those of many sockets that have nothing to receive yet.
+/// Reads the network for those of many sockets that have no message yet.
 fn pull_many(items: &mut [Item<'_>]) -> Result<(), Error> {
     let mut waiting = Vec::with_capacity(items.len());
     for item in items {
@@ -180,7 +180,7 @@ fn pull_many(items: &mut [Item<'_>]) -> Result<(), Error> {
     wait::glance(&mut waiters)
 }
 
-/// Errors and hang-ups are reported asked or not, as POLLERR.
+/// Errors and hang-ups are reported as POLLERR, even if they are not wanted.
 fn from_system(revents: i16) -> i16 {
     let known = [(POLLIN, PollFd::IN), (POLLOUT, PollFd::OUT), (POLLPRI, PollFd::PRI)];
     let bits = known.iter().filter(|(_, os)| revents & os != 0).fold(0, |bits, (zmq, _)| bits | zmq);

@@ -1,10 +1,10 @@
-//! The built-in proxy: joins two sockets in the calling thread, as zmq_proxy(3) and
-//! zmq_proxy_steerable(3) say.
+//! The built-in proxy: joins two sockets in the calling thread, as described in zmq_proxy(3) and
+//! zmq_proxy_steerable(3).
 //!
-//! Called by the C ABI and the Rust API with sockets that no other thread uses meanwhile. Whole
+//! The C ABI and the Rust API call it with sockets that no other thread uses during the call. Whole
 //! messages are forwarded, unchanged, in both directions. Invariants: a message is taken from one
-//! side only when the other can take it, so that high-water marks add up through the proxy; neither
-//! direction can starve the other or the control socket for longer than a burst.
+//! side only when the other can accept it, so that high-water marks add up through the proxy; a
+//! direction cannot starve the other or the control socket for longer than a burst.
 
 use crate::error::Error;
 use crate::message::Message;
@@ -17,15 +17,14 @@ mod steering;
 mod tests;
 use steering::{Control, State};
 
-/// Messages passed on in one direction before the other gets its turn.
+/// Number of messages forwarded in one direction before the other direction gets its turn.
 const BURST: usize = 1000;
 
 /// Forwards messages between `frontend` and `backend`, or from `frontend` back to itself if there
 /// is no `backend`.
 ///
-/// Every part is also sent to `capture`. Commands are obeyed from `control`. Returns after the
-/// command TERMINATE, with `Terminated` when the context ends, or with whatever else a socket fails
-/// with.
+/// Every part is also sent to `capture`. Commands from `control` are executed. Returns `Ok` after
+/// the command TERMINATE, `Terminated` when the context ends, or any other error of a socket.
 pub fn run(
     frontend: &mut Socket,
     backend: Option<&mut Socket>,
@@ -53,16 +52,17 @@ const FORTH: usize = 0;
 /// From the backend to the frontend.
 const BACK: usize = 1;
 
-/// Places in what [`Proxy::poll`] takes and returns, after those of the frontend and the backend.
+/// Indexes in the arguments and results of [`Proxy::poll`], after those of the frontend and the
+/// backend.
 const CONTROL: usize = 2;
 const CAPTURE: usize = 3;
 
 const WRITE: Wanted = Wanted { read: false, write: true };
 
-/// What a direction has passed on.
+/// Counters of a direction.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
-    /// Message parts: what libzmq counts as messages.
+    /// Message parts, which libzmq counts as messages.
     parts: u64,
     bytes: u64,
 }
@@ -73,14 +73,14 @@ struct Proxy<'a> {
     backend: Option<&'a mut Socket>,
     capture: Option<&'a mut Socket>,
     control: Option<Control<'a>>,
-    /// By direction: the receiving end was full when last looked at, so room there is what to wait
-    /// for.
+    /// By direction: true if the receiving end was full at the last check, so we wait for room
+    /// there.
     blocked: [bool; 2],
     /// By direction.
     passed: [Count; 2],
 }
 
-/// What there is to do.
+/// Directions and commands that are ready.
 struct Ready {
     directions: [bool; 2],
     control: bool,
@@ -103,15 +103,15 @@ impl Proxy<'_> {
         }
     }
 
-    /// Waits until a direction can go on or a command is there.
+    /// Waits until a direction can continue or a command has arrived.
     fn wait(&mut self) -> Result<Ready, Error> {
         let directions = match (&self.control, &self.backend) {
             (Some(control), _) if control.state() == State::Paused => 0..0,
             (_, None) => FORTH..BACK,
             _ => FORTH..BACK + 1,
         };
-        // A direction waits at its source for a message, and once it knows of one, at its target
-        // for room.
+        // A direction waits at its source for a message. Once it knows of one, it waits at its
+        // target for room.
         let blocked = self.blocked;
         let place = |direction: usize| direction ^ usize::from(blocked[direction]);
         let awaited = |direction: usize| if blocked[direction] { OUT } else { IN };
@@ -128,7 +128,7 @@ impl Proxy<'_> {
         Ok(ready)
     }
 
-    /// Passes on up to a burst of messages, as long as there are some and the other end has room.
+    /// Forwards up to a burst of messages, while there are messages and the other end has room.
     fn forward(&mut self, direction: usize) -> Result<(), Error> {
         for _ in 0..BURST {
             self.blocked[direction] = !self.has_room(direction)?;
@@ -139,8 +139,8 @@ impl Proxy<'_> {
         Ok(())
     }
 
-    /// Whether the direction's target takes a message now. A socket that is both ends may take one
-    /// only when it has given one (REP), so that one is not asked.
+    /// True if the direction's target accepts a message now. A socket that is both ends is not
+    /// asked, because it may accept a message only after it has delivered one (REP).
     fn has_room(&mut self, direction: usize) -> Result<bool, Error> {
         if self.backend.is_none() {
             return Ok(true);
@@ -148,14 +148,14 @@ impl Proxy<'_> {
         Ok(self.target(direction).refresh(WRITE, true)?.write)
     }
 
-    /// Passes on one message; false if there is none.
+    /// Forwards one message. Returns false if no message is available.
     fn pass(&mut self, direction: usize) -> Result<bool, Error> {
         let mut message = Message::new();
         let mut bytes = match self.source(direction).recv_message(&mut message, Flags::DONTWAIT) {
             Err(Error::Again) => return Ok(false),
             outcome => outcome?,
         };
-        // A socket that is both ends must have been read to the end of the message before it can be
+        // A socket that is both ends must be read to the end of the message before it can be
         // written (REP).
         let mut held = Vec::new();
         loop {
@@ -180,11 +180,11 @@ impl Proxy<'_> {
         Ok(true)
     }
 
-    /// Sends a part to the capture socket, if there is one. Waits for room there if need be.
+    /// Sends a part to the capture socket, if there is one. Waits for room there if necessary.
     fn copy_to_capture(&mut self, part: &mut Message, flags: Flags) -> Result<(), Error> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
         if !capture.refresh(WRITE, false)?.write {
-            // A socket that cannot send at all says so here.
+            // A socket type that cannot send returns its error here.
             match capture.send_message(part, Flags(flags.0 | Flags::DONTWAIT.0)) {
                 Err(Error::Again) => {}
                 outcome => return outcome,
@@ -202,7 +202,8 @@ impl Proxy<'_> {
     }
 
     /// Waits for events of the frontend, the backend, the control and the capture socket. Watches
-    /// all of them, also for no event: a close of any by another thread ends the proxy.
+    /// all of them, even those without a wanted event: if another thread closes one, the proxy
+    /// ends.
     fn poll(&mut self, events: [i16; 4], timeout: Option<Duration>) -> Result<[i16; 4], Error> {
         let sockets = [
             Some(&mut *self.frontend),
@@ -222,7 +223,7 @@ impl Proxy<'_> {
         Ok(places.map(|place| place.map_or(0, |place: usize| items[place].revents)))
     }
 
-    /// Obeys one command.
+    /// Executes one command.
     fn command(&mut self) -> Result<State, Error> {
         match &mut self.control {
             Some(control) => control.obey(self.passed),
@@ -231,7 +232,7 @@ impl Proxy<'_> {
     }
 }
 
-/// How to send a part that had been received with `more` to follow.
+/// Flags for sending a part that was received with `more`.
 fn onward(more: bool) -> Flags {
     if more { Flags::MORE } else { Flags::NONE }
 }

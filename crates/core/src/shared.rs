@@ -1,18 +1,19 @@
 //! Sockets that several threads use at once: CLIENT, SERVER, RADIO, DISH, SCATTER, GATHER, PEER and
 //! CHANNEL.
 //!
-//! A lock makes one caller at a time the owner of the [`Socket`]. A caller that has to wait for a
-//! message, or for room, does so in one of two ways:
+//! A lock makes one caller at a time the owner of the [`Socket`]. A caller waits for a message, or
+//! for room, in one of two ways:
 //!
-//! - **alone**: with the lock held, by the wait rule, as fast as any other socket. Another caller
-//!   knocks (`News::Knock`), and the sleeper wakes and gives the lock up;
-//! - **in company**, from then on for a while: the lock is free. One of the waiting threads, the
-//!   *sentinel*, sleeps on the socket's wake descriptor, which is woken for everything now (as with
-//!   ZMQ_FD) while the I/O thread reads; the others sleep on condition variables.
+//! - **alone**: it holds the lock and uses the wait rule, as fast as any other socket. When another
+//!   caller knocks (`News::Knock`), the sleeper wakes up and releases the lock.
+//! - **in company**, from then on for a while: the lock is free. The I/O thread reads the
+//!   connections. One of the waiting threads, called *sentinel*, sleeps on the socket's wake
+//!   descriptor, which every event wakes now (as with ZMQ_FD). All other waiting threads sleep on
+//!   condition variables.
 //!
-//! A caller that leaves wakes the threads for which there is something now and, if there is no
-//! sentinel, one to become it: so no wake-up is lost. Pollers (zmq_poll(3), zmq_poller(3)) watch
-//! with a descriptor of their own that is woken the same way.
+//! A caller that leaves wakes the threads whose operation is possible now. If there is no sentinel,
+//! it also wakes a thread to become the sentinel, so no wake-up is lost. Pollers (zmq_poll(3),
+//! zmq_poller(3)) wait on their own descriptor, which is woken the same way.
 
 use std::sync::{Condvar, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
@@ -36,26 +37,26 @@ use tautline_proto::SocketType;
 #[cfg(test)]
 mod tests;
 
-/// How long after two threads have met in a socket it is taken to be in company.
+/// Time that a socket stays in company after two threads have met in it.
 const COMPANY: Duration = Duration::from_millis(200);
 
 /// A socket for many threads; see the module documentation.
 pub struct SharedSocket {
     state: Mutex<State>,
-    /// Waiting receivers that are not the sentinel, and waiting senders.
+    /// Waiting receivers other than the sentinel, and waiting senders.
     readable: Condvar,
     writable: Condvar,
-    /// Callers that wait for the lock.
+    /// Number of callers that wait for the lock.
     contenders: AtomicU32,
-    /// The holder of the lock sleeps, or is about to.
+    /// True if the holder of the lock sleeps, or is about to.
     alone: AtomicBool,
     inbox: Arc<SocketInbox>,
     socket_type: SocketType,
-    /// The process that made it.
+    /// The process that created it.
     process: u32,
-    /// A forked child has closed its copy.
+    /// True if a forked child has closed its copy.
     left: AtomicBool,
-    /// What the sentinel sleeps on beside the socket's own wake descriptor.
+    /// Descriptor on which the sentinel sleeps, in addition to the socket's own wake descriptor.
     door: OnceLock<WakeFd>,
 }
 
@@ -64,10 +65,10 @@ struct State {
     socket: Option<Socket>,
     readers: u32,
     writers: u32,
-    /// What the sentinel waits for, if there is one.
+    /// Operations that the sentinel waits for, if there is one.
     sentinel: Option<Wanted>,
     watchers: Vec<(Arc<WakeFd>, Wanted)>,
-    /// Until when the socket is taken to be in company.
+    /// End of the time in company.
     company: Option<Instant>,
 }
 
@@ -121,8 +122,8 @@ impl SharedSocket {
     /// Sends a message part that is copied from `body`; see [`Socket::send`].
     ///
     /// # Errors
-    /// As [`Socket::send`], and [`Error::NotSocket`] if it is closed, also by another thread
-    /// meanwhile.
+    /// As [`Socket::send`], and [`Error::NotSocket`] if the socket is closed, even by another
+    /// thread during the call.
     pub fn send(&self, body: &[u8], flags: Flags) -> Result<(), Error> {
         let patient = !flags.dontwait();
         self.send_part(&mut Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
@@ -146,8 +147,8 @@ impl SharedSocket {
     /// Receives a message part into `buffer`; see [`Socket::recv`].
     ///
     /// # Errors
-    /// As [`Socket::recv`], and [`Error::NotSocket`] if it is closed, also by another thread
-    /// meanwhile.
+    /// As [`Socket::recv`], and [`Error::NotSocket`] if the socket is closed, even by another
+    /// thread during the call.
     pub fn recv(&self, buffer: &mut [u8], flags: Flags) -> Result<usize, Error> {
         let mut target = Target::Buffer(buffer);
         self.until_done(flags, READ, |socket| socket.try_recv(&mut target))
@@ -163,7 +164,7 @@ impl SharedSocket {
     }
 
     /// Accepts peers at `endpoint`; see [`Socket::bind`]. Other threads can use the socket while a
-    /// host's name is looked up.
+    /// host name is being resolved.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if it is closed, or as [`Socket::bind`].
@@ -174,8 +175,8 @@ impl SharedSocket {
     }
 
     /// Stops accepting peers at `endpoint`, or ends the connections to it; see [`Socket::unbind`]
-    /// and [`Socket::disconnect`]. Other threads can use the socket while a host's name is looked
-    /// up.
+    /// and [`Socket::disconnect`]. Other threads can use the socket while a host name is being
+    /// resolved.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if it is closed, or as [`Socket::unbind`].
@@ -185,10 +186,11 @@ impl SharedSocket {
         self.with(|socket| socket.end_named(endpoint, Some(at)))
     }
 
-    /// Lets `call` use the socket, alone. It should not block: other threads would have to wait.
+    /// Gives `call` exclusive use of the socket. `call` should not block, because other threads
+    /// would have to wait.
     ///
     /// # Errors
-    /// [`Error::NotSocket`] if it is closed, or what `call` answers.
+    /// [`Error::NotSocket`] if it is closed, or the error of `call`.
     pub fn with<T>(&self, call: impl FnOnce(&mut Socket) -> Result<T, Error>) -> Result<T, Error> {
         let mut state = self.enter();
         let result = state.socket().and_then(call);
@@ -202,8 +204,8 @@ impl SharedSocket {
     /// [`Error::NotSocket`] if it is closed already.
     pub fn close(&self) -> Result<(), Error> {
         if self.process != thread::process_id() {
-            // A forked child: the lock may be held for ever by a thread that only the parent has,
-            // and what is behind it is the parent's.
+            // A forked child: a thread that exists only in the parent may hold the lock for ever,
+            // and the socket belongs to the parent.
             return if self.left.swap(true, SeqCst) { Err(Error::NotSocket) } else { Ok(()) };
         }
         let socket = {
@@ -211,7 +213,8 @@ impl SharedSocket {
                 Ok(state) => state,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => {
-                    // The call inside may be a proxy, which does not make room for others.
+                    // The current call may be a proxy, which never releases the lock for other
+                    // callers.
                     self.inbox.push(News::Closed);
                     self.enter()
                 }
@@ -237,7 +240,7 @@ impl SharedSocket {
     #[cold]
     fn enter_occupied(&self) -> Stay<'_> {
         self.contenders.fetch_add(1, SeqCst);
-        // Pairs with `wait_alone`: it sees the contender, or we see that it sleeps.
+        // Pairs with `wait_alone`: either it sees the contender, or we see that it sleeps.
         if self.alone.load(SeqCst) {
             self.inbox.push(News::Knock);
         }
@@ -288,7 +291,7 @@ impl SharedSocket {
         (state, waited)
     }
 
-    /// With the lock held, until something has changed or another caller knocks.
+    /// Waits with the lock held, until the state has changed or another caller knocks.
     fn wait_alone(&self, state: &mut State, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
         let socket = state.socket()?;
         socket.conceal();
@@ -304,7 +307,7 @@ impl SharedSocket {
         waited
     }
 
-    /// With the lock given up meanwhile.
+    /// Waits with the lock released.
     fn wait_in_company<'a>(
         &'a self,
         mut state: Stay<'a>,
@@ -336,7 +339,8 @@ impl SharedSocket {
         (state, Ok(()))
     }
 
-    /// What the sentinel sleeps on; `None` if there is something already.
+    /// Returns the descriptors for the sentinel's sleep. Returns `None` if a wanted operation is
+    /// possible already.
     fn prepare_sentinel(
         &self,
         state: &mut State,
@@ -346,7 +350,7 @@ impl SharedSocket {
             return Ok(None);
         }
         if self.door.get().is_none() {
-            // Under the lock: no other thread does.
+            // The lock ensures that only one thread does this.
             let _ = self.door.set(WakeFd::new()?);
         }
         let wake = self.inbox.waker().descriptor()?;
@@ -354,13 +358,13 @@ impl SharedSocket {
     }
 
     fn wake_sentinel(&self) {
-        // The first sentinel has made it.
+        // The first sentinel has created it.
         if let Some(door) = self.door.get() {
             door.wake();
         }
     }
 
-    /// Sleeps where the I/O thread and inproc peers tell what happens.
+    /// Sleeps on the descriptors by which the I/O thread and inproc peers report events.
     fn be_sentinel<'a>(
         &'a self,
         mut state: Stay<'a>,
@@ -371,7 +375,7 @@ impl SharedSocket {
             Ok(Some(fds)) => fds,
             Ok(None) => return (state, Ok(())),
             Err(error @ (Error::NotSocket | Error::Terminated)) => return (state, Err(error)),
-            // No thread can be the sentinel for now.
+            // Without descriptors this thread cannot be the sentinel for now.
             Err(_) => {
                 drop(state);
                 let slept = poll::poll(&mut [], Some(blindly(patience)));
@@ -387,14 +391,14 @@ impl SharedSocket {
         self.inbox.waker().quieten();
         door.drain();
         if state.writers > 0 {
-            // What they were refused for, the pattern may have forgotten.
+            // The pattern may have forgotten the refused parts, so all senders must retry.
             self.writable.notify_all();
         }
         (state, waited(slept))
     }
 
-    /// Wakes the threads for which something is there now, and one to be the sentinel if there is
-    /// none.
+    /// Wakes the threads whose operation is possible now. If there is no sentinel, also wakes a
+    /// thread to become the sentinel.
     fn pass_on(&self, state: &mut State) {
         if !state.no_call_waits() {
             self.wake_others(state);
@@ -438,7 +442,7 @@ impl SharedSocket {
 
     // ---- polling
 
-    /// What can be done now; for pollers.
+    /// Returns the operations that are possible now, for pollers.
     pub(crate) fn refresh(&self, wanted: Wanted) -> Result<Wanted, Error> {
         let mut state = self.enter();
         self.inbox.waker().quieten();
@@ -447,9 +451,10 @@ impl SharedSocket {
         result
     }
 
-    /// From now on `watcher` is woken when something wanted is there, until
-    /// [`SharedSocket::unwatch`]. A poller sleeps on that and on the answer, which is woken for
-    /// everything while it is watched, and looks again at once after this call.
+    /// Wakes `watcher` when a wanted operation is possible, from now on until
+    /// [`SharedSocket::unwatch`]. A poller sleeps on `watcher` and on the returned descriptor,
+    /// which every event wakes while the socket is watched. The poller must check again once,
+    /// directly after this call.
     ///
     /// # Errors
     /// [`Error::NotSocket`] if it is closed, [`Error::TooManyFiles`] without descriptors.
@@ -463,7 +468,7 @@ impl SharedSocket {
         Ok(wake)
     }
 
-    /// Ends that.
+    /// Ends the effect of [`SharedSocket::watch`].
     pub fn unwatch(&self, watcher: &Arc<WakeFd>) {
         self.enter().watchers.retain(|(other, _)| !Arc::ptr_eq(other, watcher));
     }

@@ -1,8 +1,8 @@
-//! The socket: a pattern, its pipes, and the calls of an application on them.
+//! The socket: a pattern, its pipes, and the application's calls on them.
 //!
-//! A socket has one owner at a time, the thread that calls it; moving it to another thread needs
-//! the usual full fence. Its connections are served by the owner and by an I/O thread, which tells
-//! the owner what has happened through the inbox.
+//! A socket has one owner at a time, the thread that calls it. Moving it to another thread needs
+//! the usual full fence. The owner and an I/O thread serve its connections. The I/O thread reports
+//! events to the owner through the inbox.
 
 mod create;
 mod datagrams;
@@ -54,7 +54,7 @@ use tautline_proto::SocketType;
 pub struct Flags(pub i32);
 
 impl Flags {
-    /// Block, a single or last part.
+    /// Block; a single or last part.
     pub const NONE: Flags = Flags(0);
     /// ZMQ_DONTWAIT: fail with [`Error::Again`] instead of blocking.
     pub const DONTWAIT: Flags = Flags(1);
@@ -78,37 +78,36 @@ pub struct Socket {
     pattern: Routed,
     pipes: SocketPipes,
     receive_more: bool,
-    /// Parts sent and received, and what follows from it for waits.
+    /// Numbers of parts sent and received, and the state that waits derive from them.
     sent: u64,
     received: u64,
     pause: Pause,
-    /// Pipes that have become readable while the owner itself was reading; empty but for that.
+    /// Pipes that became readable while the owner itself was reading. Empty at all other times.
     arrived: Vec<u32>,
-    /// Pipes whose peer is gone and that still have something to read.
+    /// Pipes whose peer is gone and that still have unread messages.
     ending: Vec<PipeId>,
-    /// The I/O thread's side; `None` in a context without I/O threads.
+    /// The I/O thread's side. `None` in a context without I/O threads.
     site: Option<Arc<Site>>,
-    /// The connections to read; `None` until there may be some.
+    /// The connections to read. `None` until the first one is possible.
     set: Option<Arc<ReadSet>>,
     context: Context,
     socket_type: SocketType,
     endpoints: Vec<Entry>,
     last_endpoint: Arc<str>,
     tap: Arc<Tap>,
-    /// What every call fails with. Set when the context is terminated or another thread closes the
-    /// socket.
+    /// Error of every call. Set when the context is terminated or another thread closes the socket.
     over: Option<Error>,
-    /// How often peers we connect to were lost and found again.
+    /// Number of lost and re-established connections to peers that we connect to.
     reconnects: u64,
-    /// What is shown of it outside, if it is observed.
+    /// Counters and state that an observer sees, if the socket is observed.
     watch: Option<Arc<SocketWatch>>,
-    /// The taps on it, as long as there are some.
+    /// The taps on the socket, if there are any.
     tapped: Option<Box<Tapped>>,
     id: u64,
     _ticket: Ticket,
 }
 
-/// What a wait is for.
+/// The events that a wait is for.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) read: bool,
@@ -116,7 +115,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// From ZMQ_POLLIN and ZMQ_POLLOUT.
+    /// Converts ZMQ_POLLIN and ZMQ_POLLOUT.
     pub(crate) fn of(events: i16) -> Self {
         Wanted { read: events & 1 != 0, write: events & 2 != 0 }
     }
@@ -138,8 +137,8 @@ impl Socket {
         self.send_part(Part { body: Body::Borrowed(body), more: flags.more(), patient }, flags)
     }
 
-    /// Sends a message part, zmq_msg_send(3). On success `message` is left empty, on failure it
-    /// stays as it is.
+    /// Sends a message part, zmq_msg_send(3). On success `message` is left empty, on failure it is
+    /// unchanged.
     ///
     /// # Errors
     /// As [`Socket::send`].
@@ -153,12 +152,12 @@ impl Socket {
             let patient = !flags.dontwait();
             self.send_part(Part { body: Body::Owned(message), more: flags.more(), patient }, flags)?;
         }
-        // What was copied, not taken, is released here.
+        // If the body was copied and not taken, release it here.
         message.clear();
         Ok(())
     }
 
-    /// Sends a last part that is not long, or a name, where a route leads.
+    /// Sends a short last part or a routing id by the current route.
     #[inline(always)]
     fn send_by_route(&mut self, bytes: &[u8], flags: Flags) -> bool {
         let sent = !self.inbox.pending()
@@ -173,7 +172,7 @@ impl Socket {
         sent
     }
 
-    /// The same for a body that goes by reference to an inproc peer.
+    /// Sends a body that goes by reference to an inproc peer, by the current route.
     #[inline(never)]
     fn send_owned_by_route(&mut self, message: &mut Message, flags: Flags) -> bool {
         let sent = !flags.more()
@@ -185,8 +184,8 @@ impl Socket {
         sent
     }
 
-    /// Sends what [`Socket::send_by_route`] has not: long parts, and all that the pattern must be
-    /// asked about.
+    /// Sends a part that [`Socket::send_by_route`] did not send: long parts, and parts for which
+    /// the pattern must be called.
     #[inline(never)]
     fn send_part(&mut self, mut part: Part<'_>, flags: Flags) -> Result<(), Error> {
         if self.inbox.pending() {
@@ -209,7 +208,7 @@ impl Socket {
         result
     }
 
-    /// Takes note of what peers have said, without waiting for the I/O thread to read it.
+    /// Processes commands from peers that the I/O thread may not have read yet.
     #[cold]
     fn listen(&mut self, part: &Part<'_>) -> Result<(), Error> {
         self.look_at_sent(part);
@@ -220,7 +219,7 @@ impl Socket {
             Some(set) if set.kept() => self.pull(),
             Some(set) => {
                 if !set.glance() {
-                    // The I/O thread may have been interrupted before it has read.
+                    // The I/O thread may have been interrupted before its read.
                     set.acquire();
                     set.read_ready();
                     set.hand_over();
@@ -234,11 +233,12 @@ impl Socket {
     #[cold]
     fn send_waiting(&mut self, part: &mut Part<'_>, flags: Flags) -> Result<(), Error> {
         if flags.dontwait() && self.inbox.is_exposed() {
-            // Before the last look: room that there is later signals anew.
+            // Reset the signal before the last check, so that later room signals again.
             self.inbox.waker().quieten();
         }
         if flags.dontwait() && self.pipes.take_burst_refused() {
-            // There is room, so nothing will announce it to a program that waits on ZMQ_FD.
+            // There is room already, so no event will announce it to a program that waits on
+            // ZMQ_FD.
             self.inbox.nudge();
             return Err(Error::Again);
         }
@@ -256,24 +256,25 @@ impl Socket {
         }
     }
 
-    /// Nothing could be sent, and the program may be going to wait on ZMQ_FD: has inproc peers
-    /// whose queues are full signal when they have made room. True if they have done so just now.
+    /// Handles a send that found no room, because the program may now wait on ZMQ_FD: asks inproc
+    /// peers with full queues to signal when they have made room. Returns true if there is room
+    /// now.
     fn ask_for_room(&mut self) -> bool {
         if !self.inbox.is_exposed() || !self.pipes.has_inproc() {
             return false;
         }
         if self.pipes.ask_inproc_for_room() {
-            // Store (the wish for room), then look at the queues again: pairs with the light
-            // barrier in `InprocEnd::give_room`.
+            // Store the request for room, then check the queues again. Pairs with the light barrier
+            // in `InprocEnd::give_room`.
             barrier_heavy();
         }
-        // Also if no peer was asked: a queue that was full when the caller looked may have been
-        // read since.
+        // Check even if no peer was asked: a queue that the caller found full may have been read
+        // since.
         self.pattern.can_send(&mut self.pipes)
     }
 
-    /// Receives a message part into `buffer`, zmq_recv(3); a longer part is cut. Returns the whole
-    /// length.
+    /// Receives a message part into `buffer`, zmq_recv(3). A longer part is truncated. Returns the
+    /// whole length.
     ///
     /// # Errors
     /// [`Error::Again`] with [`Flags::DONTWAIT`] or after ZMQ_RCVTIMEO; [`Error::NotSupported`] and
@@ -286,7 +287,7 @@ impl Socket {
         }
     }
 
-    /// Receives a message part, zmq_msg_recv(3); the former content of `message` is released.
+    /// Receives a message part, zmq_msg_recv(3), and releases the former content of `message`.
     /// Returns its length.
     ///
     /// # Errors
@@ -299,7 +300,7 @@ impl Socket {
         }
     }
 
-    /// Receives the last part of a message where a route leads, if it is at hand.
+    /// Receives the last part of a message by the current route, if the part is available.
     #[inline(always)]
     fn recv_by_route(&mut self, take: impl FnOnce(&mut Pipe) -> Option<usize>) -> Option<usize> {
         if self.inbox.pending() {
@@ -311,8 +312,8 @@ impl Socket {
         Some(len)
     }
 
-    /// Receives what [`Socket::recv_by_route`] has not: names, and all that the pattern must be
-    /// asked about.
+    /// Receives a part that [`Socket::recv_by_route`] did not receive: routing ids, and parts for
+    /// which the pattern must be called.
     #[inline(never)]
     fn recv_part(&mut self, mut target: Target<'_>, flags: Flags) -> Result<usize, Error> {
         let target = &mut target;
@@ -332,7 +333,7 @@ impl Socket {
             self.tidy_up_received(target, &result);
         }
         if result == Err(Error::NoMemory) && !self.pipes.receiving {
-            // If there should be more, it is lost with its peer.
+            // If the message had more parts, they are lost together with the peer.
             self.receive_more = false;
         }
         let (Received { len, more }, _) = result?;
@@ -357,23 +358,23 @@ impl Socket {
         }
     }
 
-    /// The pattern has left something to do, and the program may be going to wait on ZMQ_FD: it is
-    /// to call again.
+    /// Signals ZMQ_FD again if the pattern has unfinished work and the program may wait on ZMQ_FD.
+    /// The program then calls again.
     fn call_again(&mut self) {
         if self.inbox.is_exposed() && self.pattern.has_more_to_do() {
             self.inbox.nudge();
         }
     }
 
-    /// Before a wait for messages of inproc peers: stays away for a moment if that brings more of
-    /// them. True: it has.
+    /// Pauses for a moment before a wait for inproc messages, if the pause lets more of them
+    /// arrive. Returns true if messages have arrived.
     fn pauses(&mut self) -> bool {
         let Socket { pause, pipes, received, sent, .. } = self;
         pipes.has_inproc() && !without(Rule::Pause) && pause.before_wait(*received, *sent, || pipes.arrived())
     }
 
-    /// Holder of the baton: reads what is there, and takes note of it. True if something has
-    /// changed. While nothing is there it is tried again, up to `times` times.
+    /// Holder of the baton: reads the available data and processes it. Returns true if the state
+    /// has changed. If no data is available, tries again, up to `times` times.
     fn read_own(&mut self, times: u32) -> bool {
         let Socket { set: Some(set), arrived, .. } = self else { return false };
         let changed = set.read_own(arrived, times);
@@ -383,7 +384,7 @@ impl Socket {
         changed
     }
 
-    /// Until when a call may block; `None` for ever.
+    /// The time until which a call may block. `None` means for ever.
     fn deadline(&self, flags: Flags, timeout: Option<Duration>) -> Option<Instant> {
         if flags.dontwait() {
             Some(Instant::now())
@@ -392,9 +393,9 @@ impl Socket {
         }
     }
 
-    /// Reads what the network has, without blocking. For a program that waits on ZMQ_FD the I/O
-    /// thread listens all the time: to take the reading over and give it back for every look would
-    /// cost four system calls.
+    /// Reads the data that the network has, without blocking. If the program waits on ZMQ_FD, the
+    /// I/O thread listens all the time, because taking the baton and handing it back for every
+    /// check would cost four system calls.
     fn pull(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
             let receives = self.site.as_ref().is_some_and(|site| site.kind.receives);
@@ -412,7 +413,7 @@ impl Socket {
         if self.inbox.pending() { self.process_news() } else { Ok(()) }
     }
 
-    /// Waits until something has changed, and takes note of the news.
+    /// Waits until the state has changed, and processes the news.
     pub(crate) fn wait(&mut self, wanted: Wanted, deadline: Option<Instant>) -> Result<(), Error> {
         check_own(&self.context)?;
         let mut waiting = Waiting { socket: self, wanted, refused: wanted.write };
@@ -425,8 +426,8 @@ impl Socket {
 
     // ---- readiness, for polling
 
-    /// Takes note of news, and reads what the network has if nothing can be received yet and `read`
-    /// is asked for, if `pull`. Returns what can be done now.
+    /// Processes news. With `pull`, and if `read` is wanted and no message is available yet, also
+    /// reads the network. Returns the operations that are possible now.
     pub(crate) fn refresh(&mut self, wanted: Wanted, pull: bool) -> Result<Wanted, Error> {
         check_own(&self.context)?;
         if self.inbox.pending() {
@@ -442,14 +443,14 @@ impl Socket {
         Ok(Wanted { read, write })
     }
 
-    /// This socket as something to wait for.
+    /// Returns this socket as an object to wait for.
     pub(crate) fn waiter(&mut self, wanted: Wanted) -> Waiting<'_> {
         Waiting { socket: self, wanted, refused: false }
     }
 
     // ---- the end
 
-    /// Closes the socket, zmq_close(3). Returns at once; what is queued is still sent for at most
+    /// Closes the socket, zmq_close(3). Returns at once. Queued messages are still sent for at most
     /// ZMQ_LINGER, and the context waits for that.
     pub fn close(self) {
         drop(self);
@@ -472,7 +473,7 @@ impl Socket {
             set.acquire();
             set.clear();
         }
-        // A monitor ends with the site: what lingers still has something to tell.
+        // A monitor ends with the site, because lingering connections still emit events.
         self.tap.release();
         let site = self.site.take();
         if site.is_none() {
@@ -488,14 +489,14 @@ impl Socket {
         }
         self.context.forget(self.id);
         self.inbox.close();
-        // Peers may hold on to the inbox for long.
+        // Peers may hold the inbox for a long time, so release its waker now.
         self.inbox.waker().release();
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // A forked child shares the parent's descriptors and reactors: it must leave them alone.
+        // A forked child shares the parent's descriptors and reactors, and must not touch them.
         if self.context.is_foreign(thread::process_id()) {
             for id in self.pipes.all() {
                 std::mem::forget(self.pipes.remove(id));
@@ -519,11 +520,11 @@ impl std::fmt::Debug for Socket {
     }
 }
 
-/// A socket that is waited for.
+/// A socket in a wait.
 pub(crate) struct Waiting<'a> {
     socket: &'a mut Socket,
     wanted: Wanted,
-    /// A blocking send waits for room for the very part that was refused, not for any
+    /// True for a blocking send: it waits for room for the refused part, not for any room
     /// (ZMQ_POLLOUT).
     refused: bool,
 }

@@ -1,8 +1,8 @@
-//! The one place where the engine gets its atomics, cells, locks and threads from: std's, or loom's
-//! in a model.
+//! The only place from which the engine takes its atomics, cells, locks and threads: std's, or
+//! loom's in a model.
 //!
-//! Every lock-free part of `core` imports from here, so that the loom tests run the code that ships
-//! and not a copy of it.
+//! Every lock-free part of `core` imports from here, so the loom tests run the released code and
+//! not a copy of it.
 
 #[cfg(not(loom))]
 mod imp {
@@ -17,8 +17,8 @@ mod imp {
         tautline_io::barrier::light();
     }
 
-    /// The expensive half: afterwards every thread's earlier stores before its `barrier_light` are
-    /// visible here, and ours there.
+    /// The expensive half: afterwards the stores that every thread made before its `barrier_light`
+    /// are visible here, and our earlier stores are visible there.
     pub(crate) fn barrier_heavy() {
         tautline_io::barrier::heavy();
     }
@@ -46,7 +46,7 @@ pub(crate) use imp::*;
 use std::sync::TryLockResult;
 pub(crate) use tautline_mem::sync::{Padded, UnsafeCell, atomic};
 
-/// Locks if no thread has the lock.
+/// Locks if no other thread holds the lock.
 #[inline]
 #[cfg_attr(simulated, track_caller)]
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> {
@@ -60,7 +60,7 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> TryLockResult<MutexGuard<'_, T>> 
     guard
 }
 
-/// Locks, and goes on with the data of a thread that panicked while it held the lock: an engine
+/// Locks. If another thread panicked while it held the lock, continues with its data: an engine
 /// invariant never spans a panic.
 #[cfg_attr(simulated, track_caller)]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

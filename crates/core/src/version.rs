@@ -1,13 +1,13 @@
-//! Which Tautline this is: for programs that ask, and for `strings` on the library.
+//! Version of this library, for programs that ask and for `strings` on the library file.
 
 use std::hint::black_box;
 
-/// What stands in the shared library, between two NULs, and outlives `strip`.
+/// Version text in the shared library, between two NULs. `strip` does not remove it.
 static MARK: &str = concat!("\0Tautline ", env!("CARGO_PKG_VERSION"), "\0");
 
-/// The version as text. Read from the mark, so that the linker keeps it.
+/// The version as text. Read from the mark, so that the linker keeps the mark.
 pub fn version() -> &'static str {
-    // Not known to the compiler, which would else copy the text to where it is used.
+    // `black_box` hides the text from the compiler, which would otherwise copy it to its uses.
     let mark = black_box(MARK);
     mark.trim_matches('\0').split_once(' ').map_or("", |(_, version)| version)
 }

@@ -1,9 +1,10 @@
-//! The wait rule: how a caller's thread waits for its sockets.
+//! The wait rule: a caller's thread waits for its sockets.
 //!
-//! The thread that waits does the work: it flushes what it left queued, takes the read batons of
-//! its sockets, reads, looks again for about the time that a wake-up costs (`timing/idle.rs`), and
-//! only then sleeps in `poll` on the connections' own descriptors and the sockets' wake
-//! descriptors. Used by blocking sends and receives (one socket) and by polling (many).
+//! The waiting thread does the work itself. The thread flushes its queued bytes, takes the read
+//! batons of its sockets and reads. Then the thread checks again for about as long as a wake-up
+//! takes (`timing/idle.rs`). Only after that does it sleep in `poll`, on the connections' own
+//! descriptors and the sockets' wake descriptors. Used by blocking sends and receives (one socket)
+//! and by polling (many).
 
 use crate::ablation::{Rule, without};
 use std::time::{Duration, Instant};
@@ -22,45 +23,45 @@ use tautline_io::poll::{self, PollFd};
 
 /// A socket as a waiting thread sees it.
 pub(crate) trait Waiter {
-    /// Flushes what the flush rule has left queued: no other thread will while this one sleeps.
+    /// Flushes the bytes that the flush rule has left queued, because no other thread flushes them
+    /// while this one sleeps.
     fn flush(&mut self);
-    /// Whether what is waited for is there. Does not look at the network.
+    /// True if a wanted operation is possible. Does not read the network.
     fn ready(&mut self) -> bool;
-    /// Whether it has something to do, however long that takes, and does a part with each look: the
-    /// thread does not sleep then.
+    /// True if the socket has unfinished work of any length, and does a part of it in each check.
+    /// The thread does not sleep then.
     fn has_more_to_do(&self) -> bool;
-    /// Where news come in.
+    /// The inbox of the socket.
     fn inbox(&self) -> &SocketInbox;
-    /// The connections to read while waiting; `None` if reading is not waited for.
+    /// The connections to read while waiting. `None` if the wait is not for messages.
     fn read_set(&self) -> Option<&ReadSet>;
-    /// Holder of the baton: reads what is there, and takes note of it. True if something has
-    /// changed. Where that is all there is to look at, it is tried up to that number of times.
+    /// Holder of the baton: reads the available data and processes it. Returns true if the state
+    /// has changed. If this set is the only one to check, it is tried up to `times` times.
     fn read(&mut self, times: u32) -> bool;
-    /// Whether it waits for nothing but what can be read from the network, and news.
+    /// True if the wait is only for data from the network, and for news.
     fn only_reads(&self) -> bool;
-    /// Whether some of the peers are inproc: they announce what they do more cheaply than others,
-    /// so that a sleep costs more.
+    /// True if some of the peers are inproc. Inproc peers announce events at less cost than others,
+    /// so a sleep costs more in comparison.
     fn has_inproc(&self) -> bool;
-    /// Whether an inproc peer may wake it by a look alone, which costs the peer nothing and a sleep
-    /// a heavy barrier.
+    /// True if inproc peers find out by a plain read if they must wake this thread. The read adds
+    /// no cost for the peer, but each sleep then needs a heavy barrier.
     fn is_watched(&self) -> bool;
-    /// Streams to wait on for room to send; those of inproc peers are asked to wake the owner
-    /// instead.
+    /// Streams to wait on for room to send. Inproc peers are asked to wake the owner instead.
     fn full_streams(&mut self) -> Vec<Arc<Stream>>;
 }
 
-/// Of more sockets than these it is asked in one system call which have something to read, and
-/// there is no spin: it would take longer than a wake-up to look at all of them a few times.
+/// If there are more sockets than this, one system call finds the sockets with data, and there is
+/// no spin: checking all of them a few times would take longer than a wake-up.
 pub(crate) const MANY: usize = 8;
 
-/// How long to sleep at most, of `patience`, where the system has no descriptor to sleep on: then
-/// the thread looks again.
+/// Maximum time of a sleep, within `patience`, on systems without a descriptor to sleep on. After
+/// it the thread checks again.
 pub(crate) fn blindly(patience: Option<Duration>) -> Duration {
     let slice = Duration::from_nanos(SLICE);
     patience.map_or(slice, |patience| patience.min(slice))
 }
 
-/// Reads, without waiting, what the network has for `waiters`.
+/// Reads the available data of the network for `waiters`, without waiting.
 pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
     for set in waiters.iter().filter_map(|waiter| waiter.read_set()) {
         set.acquire();
@@ -72,8 +73,8 @@ pub(crate) fn glance(waiters: &mut [&mut dyn Waiter]) -> Result<(), Error> {
     outcome.map(drop)
 }
 
-/// Waits until something has changed for one of `waiters` or one of the raw descriptors (whose
-/// `revents` are filled in) is ready. `Error::Again` when `deadline` has passed,
+/// Waits until the state of one of `waiters` has changed or one of the raw descriptors (whose
+/// `revents` are filled in) is ready. Returns `Error::Again` when `deadline` has passed,
 /// `Error::Interrupted` after a signal.
 pub(crate) fn wait(
     waiters: &mut [&mut dyn Waiter],
@@ -95,11 +96,11 @@ pub(crate) fn wait(
     outcome
 }
 
-/// Looks up to `times` times, without waiting. True if something has changed. One socket that only
-/// reads is looked at in one go: what comes between two looks is found later by the time from one
-/// to the next. There a look takes half the time, so it is made twice as often: two peers on one
-/// core that yield to each other after less than a write takes do so for long, and are slower than
-/// asleep.
+/// Checks up to `times` times, without waiting. Returns true if the state has changed. A single
+/// socket that only reads does all its checks in one call, because data that arrives between two
+/// checks is found late by the time between them. Such a check takes half the time, so there are
+/// twice as many. With half as many, two peers on one core would yield to each other after less
+/// time than a write takes. They would keep yielding for long, which is slower than sleep.
 fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     if raw.is_empty()
         && let [waiter] = waiters
@@ -115,8 +116,8 @@ fn look_often(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -
     Ok(false)
 }
 
-/// Looks, without waiting: reads what is there, trying up to `times` times. True if something has
-/// changed.
+/// Checks without waiting: reads the available data, with up to `times` tries. Returns true if the
+/// state has changed.
 fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Result<bool, Error> {
     let mut changed = false;
     let asked = if waiters.len() > MANY { survey(waiters)? } else { Vec::new() };
@@ -132,8 +133,8 @@ fn look(waiters: &mut [&mut dyn Waiter], raw: &mut [PollFd], times: u32) -> Resu
     Ok(changed)
 }
 
-/// Asks for all at once which have something to read. A descriptor may be closed meanwhile: then
-/// the answer is for another one, or an error, and the reading finds out.
+/// Finds the sockets with data in one system call. A descriptor may be closed in the meantime. Then
+/// the answer is an error or belongs to another descriptor, and the read finds out.
 fn survey(waiters: &[&mut dyn Waiter]) -> Result<Vec<PollFd>, Error> {
     let fd = |waiter: &&mut dyn Waiter| waiter.read_set().and_then(ReadSet::fd_to_ask).unwrap_or(fd::NONE);
     let mut fds: Vec<_> = waiters.iter().map(|waiter| PollFd::new(fd(waiter), PollFd::IN)).collect();
@@ -146,8 +147,7 @@ fn wait_holding(
     raw: &mut [PollFd],
     deadline: Option<Instant>,
 ) -> Result<(), Error> {
-    // `poll` looks at the network as well; what inproc peers have sent is there to be seen without
-    // a system call.
+    // `poll` also checks the network. Messages of inproc peers are visible without a system call.
     let mut unseen = idle::expects_to_sleep()
         && !waiters.iter().any(|waiter| waiter.has_inproc())
         && deadline.is_none_or(|deadline| deadline > Instant::now());
@@ -170,8 +170,8 @@ fn wait_holding(
         if waiters.len() <= MANY && idle::spin(|times| look_often(waiters, raw, times))? {
             return Ok(());
         }
-        // Asks inproc peers for room; before the barrier in `park`, so that a peer that makes room
-        // later sees it.
+        // Ask inproc peers for room before the barrier in `park`, so that a peer that makes room
+        // later sees the request.
         let full = waiters.iter_mut().flat_map(|waiter| waiter.full_streams()).collect();
         if !park(waiters) {
             return Ok(());
@@ -187,13 +187,13 @@ fn wait_holding(
     }
 }
 
-/// Announces the sleep. False, with nothing announced, if there is no reason to sleep.
+/// Announces the sleep. Returns false, without an announcement, if there is no reason to sleep.
 fn park(waiters: &mut [&mut dyn Waiter]) -> bool {
     let mut parked = waiters.iter().all(|waiter| match waiter.is_watched() {
         true => waiter.inbox().prepare_park(),
         false => waiter.inbox().prepare_park_alone(),
     });
-    // Room asked for, and messages published by inproc peers, before they could see the
+    // Check for room, and for messages of inproc peers, from before they could see the
     // announcement.
     parked = parked && !waiters.iter_mut().any(|waiter| waiter.ready());
     if !parked {

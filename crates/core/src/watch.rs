@@ -1,9 +1,9 @@
-//! What is shown to tools that look at the process from outside: one file of counters, whose layout
-//! and reader are crate `tautline-observe`. Off, unless the environment or the program asks for it.
+//! Observation by tools outside the process: one file of counters. Its layout and reader are crate
+//! `tautline-observe`. Observation is off, unless the environment or the program asks for it.
 //!
-//! A thread of its own looks, at intervals, at the counts that the queues keep anyway (`Probe`),
-//! and writes the file. Owners and I/O threads tell only what changes seldom, as it changes:
-//! sockets, endpoints, peers, options, events. So a message does the same with it as without.
+//! A separate thread reads, at intervals, the counters that the queues keep anyway (`Probe`), and
+//! writes the file. Owners and I/O threads report only rare changes, when they happen: sockets,
+//! endpoints, peers, options, events. So observation adds no work per message.
 //!
 //! ```text
 //!  Context ── ContextWatch ──┐
@@ -11,11 +11,11 @@
 //!  Tap ────┘   told by owners and I/O threads
 //! ```
 //!
-//! There is one [`Watch`] in a process, as long as it has an observed context. A forked child
-//! leaves that of its parent alone; a context that it makes has another one. Locks: that of the
-//! process's watch, then that of its contexts, then that of a context's sockets, then that of one
-//! socket; below them only that of the monitors' endpoints and those of a connection's `shown`. No
-//! call of the application is made under them: what it tells of its routes is asked without a lock.
+//! A process has one [`Watch`] as long as it has an observed context. A forked child does not touch
+//! the watch of its parent; a context that the child creates gets a new one. Lock order: the
+//! process's watch, its contexts, a context's sockets, one socket. Below them are only the locks of
+//! the monitors' endpoints and of a connection's `shown`. No application code is called under these
+//! locks: the program's route information is requested without a lock.
 
 mod looks;
 #[cfg_attr(not(unix), path = "watch/server/absent.rs")]
@@ -43,31 +43,31 @@ use tautline_io::thread;
 use tautline_observe::{Context, Event, Identity, Output};
 use tautline_proto::SocketType;
 
-/// Most events that are kept.
+/// Maximum number of events that are kept.
 const EVENTS: usize = 512;
 
 /// The watch of the process, if it has an observed context.
 static PLACE: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 
-/// Whether the environment asks for it (`TAUT_OBSERVE=1`). Looked up once, by the first context: a
-/// program may be changing the environment later.
+/// True if the environment asks for observation (`TAUT_OBSERVE=1`). Looked up once, by the first
+/// context, because a program may change the environment later.
 pub(crate) fn is_asked_for() -> bool {
     static ASKED: OnceLock<bool> = OnceLock::new();
     *ASKED.get_or_init(|| tautline_io::env::var_os("TAUT_OBSERVE").is_some_and(|value| value == "1"))
 }
 
-/// What is shown of the process.
+/// State of the process that observers see.
 struct Watch {
     identity: Identity,
     inner: Mutex<Inner>,
-    /// The thread is to look whether it is to end.
+    /// Notified when the thread must check if it has to end.
     changed: Condvar,
     events: Mutex<Events>,
     taps: Mutex<Vec<Arc<Tap>>>,
-    /// Where monitors tell events: the context, and the endpoint in it.
+    /// Endpoints on which monitors send events: the context, and the endpoint in it.
     monitors: Mutex<Vec<(u64, String)>>,
-    /// Names of contexts and sockets.
-    // Relaxed: number: only that it differs.
+    /// Next number for a context or socket.
+    // Relaxed: number: it only needs to be unique.
     next_id: AtomicU64,
 }
 
@@ -84,11 +84,11 @@ struct Inner {
 #[derive(Default)]
 struct Events {
     kept: VecDeque<Event>,
-    /// How many there were in all.
+    /// Total number of events.
     count: u64,
 }
 
-/// What is shown of a context.
+/// State of a context that observers see.
 pub(crate) struct ContextWatch {
     watch: Arc<Watch>,
     shown: Mutex<Context>,
@@ -96,17 +96,19 @@ pub(crate) struct ContextWatch {
 }
 
 impl ContextWatch {
-    /// Shows a context from now on.
+    /// Starts to observe a context.
     ///
     /// # Errors
-    /// The system's, if the file of counters cannot be made; `Unsupported` on systems without it.
+    /// A system error, if the file of counters cannot be created; `Unsupported` on systems without
+    /// it.
     pub(crate) fn begin(io_threads: usize, max_sockets: usize) -> io::Result<Arc<Self>> {
         let mut place = lock(&PLACE);
         let watch = match &*place {
             Some(watch) if watch.identity.pid == thread::process_id() => watch.clone(),
             _ => {
                 let watch = Watch::start()?;
-                // The parent's: what it holds is of threads that are not here.
+                // This is the parent's watch. Forget it, because it refers to threads that do not
+                // exist here.
                 std::mem::forget(place.replace(watch.clone()));
                 watch
             }
@@ -125,7 +127,7 @@ impl ContextWatch {
         Ok(context)
     }
 
-    /// Shows a new socket of the context.
+    /// Starts to observe a new socket of the context.
     pub(crate) fn socket(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>) -> Arc<SocketWatch> {
         let mut shown = tautline_observe::Socket::default();
         shown.id = self.watch.next_id();
@@ -141,7 +143,7 @@ impl ContextWatch {
         socket
     }
 
-    /// The program waits for the context to end.
+    /// Notes that the program waits for the context to end.
     pub(crate) fn terminating(&self) {
         let mut shown = lock(&self.shown);
         if shown.terminating == 0 {
@@ -149,13 +151,13 @@ impl ContextWatch {
         }
     }
 
-    /// The context has ended. With the last one the file goes, and the thread.
+    /// Notes the end of the context. With the last context the file and the thread end.
     pub(crate) fn end(self: &Arc<Self>) {
         let watch = &self.watch;
         if watch.identity.pid != thread::process_id() {
             return;
         }
-        // Held until the file is gone: a context that begins meanwhile makes it anew.
+        // Hold the lock until the file is gone: a context that begins now creates it again.
         let mut place = lock(&PLACE);
         let (thread, server) = {
             let mut inner = lock(&watch.inner);
@@ -171,9 +173,9 @@ impl ContextWatch {
             server.end();
         }
         if let Some(thread) = thread {
-            // The last reference to a connection, and with it to all else, may go with a look.
+            // The thread itself may run this, if it drops the last reference to a connection.
             if thread.thread().id() != std::thread::current().id() {
-                // It ends without a panic, or what it did is lost anyway.
+                // Ignore a panic of the thread: its work is lost in any case.
                 let _ = thread.join();
             }
             *place = None;
@@ -182,7 +184,7 @@ impl ContextWatch {
 }
 
 impl Watch {
-    /// Starts the thread that makes the file and writes it. It exists when this returns.
+    /// Starts the thread that creates and writes the file. The file exists when this returns.
     fn start() -> io::Result<Arc<Self>> {
         let identity = Identity::own()?;
         let watch = Arc::new(Watch {
@@ -197,7 +199,7 @@ impl Watch {
         let watched = watch.clone();
         let (begun, begins) = mpsc::channel();
         let thread = std::thread::Builder::new().name("ZMQbg/watch".into()).spawn(move || {
-            // Without signals: to write beyond RLIMIT_FSIZE is an error then, and no SIGXFSZ.
+            // Block signals: a write beyond RLIMIT_FSIZE must return an error, not raise SIGXFSZ.
             let _own = thread::OwnThread::new();
             let output = match Output::create(&identity, tautline_io::env::is_trusted()) {
                 Ok(output) => output,
@@ -206,7 +208,7 @@ impl Watch {
                     return;
                 }
             };
-            // Without a control socket there are no taps, and all else.
+            // Without a control socket there are no taps, but everything else works.
             let server = Server::start(&watched, output.path()).ok();
             let mut looks = Looks::new(identity, output, server.as_ref().map(Server::path));
             lock(&watched.inner).server = server;
@@ -217,14 +219,14 @@ impl Watch {
                 }
             }
         })?;
-        // A thread that begins takes the dynamic loader's lock, which the thread that ends it may
-        // hold. Without an answer it has panicked.
+        // Wait for the answer, because a starting thread takes the dynamic loader's lock, which the
+        // thread that ends it may hold. Without an answer the thread has panicked.
         begins.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
         lock(&watch.inner).thread = Some(thread);
         Ok(watch)
     }
 
-    /// Waits for the next look. True: there is none.
+    /// Waits for the next look. Returns true if the thread has to end.
     fn wait(&self, pause: Duration) -> bool {
         let inner = lock(&self.inner);
         let waited = self.changed.wait_timeout_while(inner, pause, |inner| !inner.ending);
@@ -235,19 +237,19 @@ impl Watch {
         self.next_id.fetch_add(1, Relaxed)
     }
 
-    /// All that is asked for now.
+    /// All current taps.
     fn taps(&self) -> Vec<Arc<Tap>> {
         lock(&self.taps).clone()
     }
 
-    /// A tool wants copies. The owners of the sockets learn of it with their next call.
+    /// Adds a tap for a tool. The owners of the sockets learn of it in their next call.
     #[cfg_attr(not(unix), allow(dead_code))]
     fn begin_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).push(tap.clone());
         self.tell_tapped(tap);
     }
 
-    /// It has gone.
+    /// Removes a tap whose tool has gone.
     #[cfg_attr(not(unix), allow(dead_code))]
     fn end_tap(&self, tap: &Arc<Tap>) {
         lock(&self.taps).retain(|other| !Arc::ptr_eq(other, tap));
@@ -258,7 +260,7 @@ impl Watch {
         self.sockets().iter().filter(|socket| socket.is_of(tap)).for_each(|socket| socket.tell_tapped());
     }
 
-    /// All that are shown.
+    /// All observed sockets.
     fn sockets(&self) -> Vec<Arc<SocketWatch>> {
         let of = |context: Arc<ContextWatch>| -> Vec<_> {
             lock(&context.sockets).iter().filter_map(Weak::upgrade).collect()
@@ -270,7 +272,7 @@ impl Watch {
         lock(&self.inner).contexts.clone()
     }
 
-    /// Something has happened.
+    /// Notes an event.
     fn note(&self, event: Event) {
         let mut events = lock(&self.events);
         events.count += 1;

@@ -1,9 +1,9 @@
-//! Asking the application's ZAP handler (RFC 27) whether a peer may come in.
+//! Requests to the application's ZAP handler (RFC 27), which decides if a peer is admitted.
 //!
 //! The handler is a REP, ROUTER or SERVER socket that is bound to `inproc://zeromq.zap.01`. A
-//! handshake that needs it makes one inproc pipe of its own, sends one request and waits for one
-//! reply, all from the I/O thread: the handler's owner wakes it by a task's waker, so that a
-//! question takes no descriptor. What the frames say is `tautline_proto::zap`'s business.
+//! handshake that needs it creates its own inproc pipe, sends one request and waits for one reply,
+//! all from the I/O thread. The handler's owner wakes it by a task's waker, so a request needs no
+//! descriptor. `tautline_proto::zap` defines the frames.
 
 use crate::conn::inproc::{self, InprocEnd, Keep};
 use crate::conn::{News, PeerInfo, SocketInbox, Waker};
@@ -17,7 +17,7 @@ use tautline_io::errno;
 use tautline_proto::zap::{self, REPLY_FRAMES, Verdict};
 use tautline_proto::{ProtocolError, SocketType, frame};
 
-/// Where the handler of a context is found.
+/// The place where the handler of a context is registered.
 #[derive(Default)]
 pub(crate) struct Desk {
     handler: Mutex<Handler>,
@@ -31,11 +31,11 @@ enum Handler {
         inbox: Arc<SocketInbox>,
         receive_hwm: u32,
     },
-    /// A socket that cannot answer.
+    /// A socket that cannot reply.
     Unfit,
 }
 
-/// Why no handler was asked.
+/// Reason why no handler was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unasked {
     /// No handler is bound.
@@ -45,7 +45,7 @@ pub(crate) enum Unasked {
 }
 
 impl Desk {
-    /// A socket was bound to the handler's name.
+    /// Registers a socket that was bound to the handler's name.
     pub(crate) fn open(&self, socket_type: SocketType, inbox: &Arc<SocketInbox>, receive_hwm: u32) {
         *lock(&self.handler) = if Facts::of(socket_type).answers {
             Handler::Bound { inbox: inbox.clone(), receive_hwm }
@@ -54,13 +54,13 @@ impl Desk {
         };
     }
 
-    /// No socket is bound to it any more.
+    /// Removes the handler, because no socket is bound to the name any longer.
     pub(crate) fn shut(&self) {
         *lock(&self.handler) = Handler::Nobody;
     }
 
-    /// Sends a request of these frames, the delimiter included. `waker` tells when to look for the
-    /// reply.
+    /// Sends a request of these frames, including the delimiter. `waker` is woken when the reply
+    /// may have arrived.
     pub(crate) fn ask<'a>(
         &self,
         frames: impl Iterator<Item = &'a [u8]>,
@@ -76,14 +76,14 @@ impl Desk {
         let options = Options::new(SocketType::Req, &ContextDefaults::default());
         let nobody = Box::new(PeerInfo::default());
         let (mine, mut theirs) = inproc::pair(&options, [nobody.clone(), nobody]);
-        // A peer that has gone, or has waited for too long, needs no answer. Any peer that can
-        // connect can make any number of such requests.
+        // If a peer has left or timed out, its reply is useless. Any peer that can connect can
+        // cause any number of such requests.
         theirs.keep = Keep::Nothing;
         let (Ok(mut writer), Ok(reader)) = (mine.outgoing, mine.incoming) else {
             return Err(Unasked::Failed(errno::EFAULT));
         };
         mine.end.attach(&inbox, 0, 0);
-        // There may be a password in it.
+        // The request may contain a password.
         writer.keep_secret();
         let mut frames = frames.peekable();
         while let Some(body) = frames.next() {
@@ -94,7 +94,7 @@ impl Desk {
         theirs.end.set_receive_hwm(receive_hwm);
         theirs.end.meet();
         theirs.end.lies_in(handler_inbox);
-        // Still under the lock: the handler cannot leave before it has this.
+        // Still under the lock: the handler cannot leave before it has the request.
         handler_inbox.push(News::Inproc(Box::new(theirs)));
         let mut inquiry = Inquiry { reader, _writer: writer, _end: mine.end, inbox, waker, gone: false };
         if !inquiry.waits() {
@@ -104,10 +104,10 @@ impl Desk {
     }
 }
 
-/// A request that waits for its reply. Dropping it takes it back.
+/// A request that waits for its reply. Dropping it withdraws the request.
 pub(crate) struct Inquiry {
     reader: FrameReader,
-    // Dropped before the end, which tells the handler that nothing more comes.
+    // Dropped before the end, which tells the handler that the request is over.
     _writer: crate::queue::FrameWriter,
     _end: InprocEnd,
     inbox: Arc<SocketInbox>,
@@ -115,25 +115,25 @@ pub(crate) struct Inquiry {
     gone: bool,
 }
 
-/// What has come of a request until now.
+/// Current result of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Nothing: the waker tells when to look again.
+    /// No reply yet: the waker tells when to check again.
     Pending,
-    /// The reply, or what is wrong with it.
+    /// The reply, or the error in it.
     Given(Result<Verdict, ProtocolError>),
-    /// The handler is gone without a word.
+    /// The handler has left without a reply.
     Lost,
 }
 
 impl Inquiry {
-    /// From now on the waker tells of what comes, once. False: something has come.
+    /// Makes the next event wake the waker, once. Returns false if an event has already occurred.
     fn waits(&mut self) -> bool {
         self.inbox.waker().set_task(Some(&self.waker));
         self.inbox.prepare_park() && !self.reader.ready()
     }
 
-    /// Looks for the reply.
+    /// Checks for the reply.
     pub(crate) fn answer(&mut self) -> Answer {
         self.inbox.finish_park();
         loop {
@@ -155,9 +155,10 @@ impl Inquiry {
         let mut frames = Vec::new();
         loop {
             let mut message = Message::new();
-            // Of a reply that there is no memory for, what has been read is none.
+            // If there is no memory for the whole reply, the frames read so far are not a valid
+            // reply.
             let Ok(Some(head)) = self.reader.read_message(&mut message) else { break };
-            // One too many says enough.
+            // One frame too many is enough to detect an invalid reply.
             if frames.len() <= REPLY_FRAMES {
                 frames.push(message);
             }
@@ -173,7 +174,7 @@ impl Inquiry {
 impl Drop for Inquiry {
     fn drop(&mut self) {
         self.inbox.close();
-        // The handler may keep the inbox for long.
+        // The handler may hold the inbox for a long time.
         self.inbox.waker().set_task(None);
     }
 }

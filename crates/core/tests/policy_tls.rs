@@ -184,60 +184,73 @@ fn a_renewed_certificate_is_shown_to_the_next_client() {
     });
 }
 
-#[test]
-fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
-    test("an_authority_that_is_taken_away_ends_the_connections_of_its_clients", |context| {
-        let folder = Folder::new("clients");
+/// A server whose clients have to show certificates, and a client that it has admitted.
+struct Admitted {
+    folder: Folder,
+    ours: Context,
+    theirs: Context,
+    server: Socket,
+    events: Socket,
+    endpoint: String,
+    alice: Socket,
+}
+
+impl Admitted {
+    fn new(name: &str) -> Self {
+        let folder = Folder::new(name);
         let (ours, theirs) = (folder.server(), folder.client());
         let mut server = socket(&ours, SocketType::Pull);
-        let mut events = monitor(&ours, &mut server);
+        let events = monitor(&ours, &mut server);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
         let mut alice = connected(&theirs, SocketType::Push, &endpoint);
         alice.send(b"hello", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"hello");
+        Admitted { folder, ours, theirs, server, events, endpoint, alice }
+    }
+
+    fn end(self) {
+        drop((self.server, self.events, self.alice));
+        self.ours.terminate().unwrap();
+        self.theirs.terminate().unwrap();
+    }
+}
+
+#[test]
+fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
+    test("an_authority_that_is_taken_away_ends_the_connections_of_its_clients", |context| {
+        let mut admitted = Admitted::new("clients");
         let mut mallory = socket(context, SocketType::Push);
         mallory.set_option(TRUST_PEM, with::CA.as_bytes()).unwrap();
         mallory.set_option(CERT_PEM, with::OTHER_CLIENT.as_bytes()).unwrap();
         mallory.set_option(KEY_PEM, with::OTHER_CLIENT_KEY.as_bytes()).unwrap();
-        mallory.connect(&endpoint.replacen("tcp", "tls+tcp", 1)).unwrap();
-        until(&mut events, FAILED_PROTOCOL);
+        mallory.connect(&admitted.endpoint.replacen("tcp", "tls+tcp", 1)).unwrap();
+        until(&mut admitted.events, FAILED_PROTOCOL);
         // The other authority comes to it, and then stands alone.
-        folder.file("clients/other.pem", with::OTHER_CA);
+        admitted.folder.file("clients/other.pem", with::OTHER_CA);
         mallory.send(b"by now", Flags::NONE).unwrap();
-        assert_eq!(recv(&mut server), b"by now");
-        alice.send(b"as before", Flags::NONE).unwrap();
-        assert_eq!(recv(&mut server), b"as before");
-        fs::remove_file(folder.path().join("clients/ca.pem")).unwrap();
-        until(&mut events, DISCONNECTED);
-        until(&mut events, FAILED_PROTOCOL);
+        assert_eq!(recv(&mut admitted.server), b"by now");
+        admitted.alice.send(b"as before", Flags::NONE).unwrap();
+        assert_eq!(recv(&mut admitted.server), b"as before");
+        fs::remove_file(admitted.folder.path().join("clients/ca.pem")).unwrap();
+        until(&mut admitted.events, DISCONNECTED);
+        until(&mut admitted.events, FAILED_PROTOCOL);
         mallory.send(b"still there", Flags::NONE).unwrap();
-        assert_eq!(recv(&mut server), b"still there");
-        drop((server, events, alice));
-        ours.terminate().unwrap();
-        theirs.terminate().unwrap();
+        assert_eq!(recv(&mut admitted.server), b"still there");
+        admitted.end();
     });
 }
 
 #[test]
 fn broken_files_do_not_undo_the_removal_of_an_authority() {
     test("broken_files_do_not_undo_the_removal_of_an_authority", |_| {
-        let folder = Folder::new("broken");
-        let (ours, theirs) = (folder.server(), folder.client());
-        let mut server = socket(&ours, SocketType::Pull);
-        let mut events = monitor(&ours, &mut server);
-        let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
-        let mut alice = connected(&theirs, SocketType::Push, &endpoint);
-        alice.send(b"hello", Flags::NONE).unwrap();
-        assert_eq!(recv(&mut server), b"hello");
-        folder.file("clients/new.pem", "half a certificate");
-        folder.file("server.pem", "half a certificate");
-        let clients = folder.path().join("clients");
+        let mut admitted = Admitted::new("broken");
+        admitted.folder.file("clients/new.pem", "half a certificate");
+        admitted.folder.file("server.pem", "half a certificate");
+        let clients = admitted.folder.path().join("clients");
         fs::rename(clients.join("ca.pem"), clients.join("ca.pem~")).unwrap();
-        until(&mut events, DISCONNECTED);
-        until(&mut events, FAILED_PROTOCOL);
-        drop((server, events, alice));
-        ours.terminate().unwrap();
-        theirs.terminate().unwrap();
+        until(&mut admitted.events, DISCONNECTED);
+        until(&mut admitted.events, FAILED_PROTOCOL);
+        admitted.end();
     });
 }
 

@@ -1,20 +1,21 @@
 //! The same sockets for async programs, on any executor.
 //!
-//! [`Socket`](crate::Socket)s become async ones by
-//! [`Socket::into_async`](crate::Socket::into_async) and keep their names: `aio::Push`, `aio::Sub`,
-//! ... There is no dependency on a runtime: a task that waits spins for a moment in turns with the
-//! other tasks of its thread (a message from a quick peer costs no change of threads), then rests
-//! until the engine's I/O thread wakes it. With the feature `tokio`, in a tokio runtime, a resting
-//! task is woken by tokio itself and reads on its own; if nothing comes for some milliseconds, or
-//! the runtime is busy, the I/O thread looks after the socket again. The runtime needs I/O
-//! (`enable_all` or `enable_io` of its builder): without, the first wait panics and says so, as
-//! with tokio's own sockets.
+//! [`Socket::into_async`](crate::Socket::into_async) converts a [`Socket`](crate::Socket) into an
+//! async socket. The async sockets keep their names: `aio::Push`, `aio::Sub`, ... They depend on no
+//! runtime. A waiting task first spins for a moment, in turns with the other tasks of its thread,
+//! so that a message from a fast peer needs no thread switch. Then the task sleeps until the
+//! engine's I/O thread wakes it. With the feature `tokio`, in a tokio runtime, tokio wakes the
+//! sleeping task, and the task does its own reads. If no message arrives for some milliseconds, or
+//! if the runtime is busy, the I/O thread serves the socket again. The runtime needs I/O
+//! (`enable_all` or `enable_io` of its builder). Without I/O, the first wait panics with a message,
+//! as with tokio's own sockets.
 //!
 //! # Cancellation
 //!
-//! Every future here may be dropped before it is done, by `select!` or a timeout:
-//! [`recv`](Socket::recv) and its kin have not taken anything then, [`send`](Socket::send) and its
-//! kin have not sent anything. (An owned message that was to be sent is dropped with the future.)
+//! Every future in this module can be dropped early, by `select!` or a timeout.
+//! [`recv`](Socket::recv) and the other receive calls have then not taken a message, and
+//! [`send`](Socket::send) and the other send calls have not sent one. (An owned message to be sent
+//! is dropped with the future.)
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -59,41 +60,41 @@ use crate::kind;
 
 /// Exclusive pair (RFC 31).
 pub type Pair = Socket<kind::Pair>;
-/// Distributes to subscribers (RFC 29).
+/// Distributes messages to subscribers (RFC 29).
 pub type Pub = Socket<kind::Pub>;
-/// Receives what it has subscribed to (RFC 29).
+/// Receives the messages that it subscribed to (RFC 29).
 pub type Sub = Socket<kind::Sub>;
-/// PUB that sees its subscribers' subscriptions.
+/// PUB that receives the subscriptions of its subscribers.
 pub type XPub = Socket<kind::XPub>;
 /// SUB that subscribes by sending.
 pub type XSub = Socket<kind::XSub>;
-/// Asks (RFC 28).
+/// Sends requests (RFC 28).
 pub type Req = Socket<kind::Req>;
-/// Answers (RFC 28).
+/// Answers requests (RFC 28).
 pub type Rep = Socket<kind::Rep>;
-/// Asks many peers at once (RFC 28).
+/// Sends requests to many peers at once (RFC 28).
 pub type Dealer = Socket<kind::Dealer>;
 /// Answers each peer by its routing id (RFC 28).
 pub type Router = Socket<kind::Router>;
-/// Hands out work (RFC 30).
+/// Distributes work (RFC 30).
 pub type Push = Socket<kind::Push>;
-/// Takes work (RFC 30).
+/// Receives work (RFC 30).
 pub type Pull = Socket<kind::Pull>;
 /// Raw TCP.
 pub type Stream = Socket<kind::Stream>;
-/// CLIENT: asks SERVERs, as often as it likes.
+/// CLIENT: sends requests to SERVERs, without fixed turns.
 pub type Client = Socket<kind::Client>;
-/// SERVER: answers, by the [`PeerId`](crate::PeerId) of a message.
+/// SERVER: replies by the [`PeerId`](crate::PeerId) of a message.
 pub type Server = Socket<kind::Server>;
-/// RADIO: distributes to groups.
+/// RADIO: distributes messages to groups.
 pub type Radio = Socket<kind::Radio>;
-/// DISH: receives what is sent to the groups it has joined.
+/// DISH: receives the messages of the groups that it has joined.
 pub type Dish = Socket<kind::Dish>;
-/// SCATTER: hands out work.
+/// SCATTER: distributes work.
 pub type Scatter = Socket<kind::Scatter>;
-/// GATHER: takes work.
+/// GATHER: receives work.
 pub type Gather = Socket<kind::Gather>;
-/// PEER: asks and answers, by the [`PeerId`](crate::PeerId) of a message.
+/// PEER: sends requests and replies, by the [`PeerId`](crate::PeerId) of a message.
 pub type Peer = Socket<kind::Peer>;
 /// CHANNEL: an exclusive pair.
 pub type Channel = Socket<kind::Channel>;

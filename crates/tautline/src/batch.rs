@@ -1,10 +1,10 @@
-//! Many messages in one call, and when they leave.
+//! Many messages in one call, and control over when they are written.
 //!
-//! A stream needs this not for speed: `send` after `send` is written in large pieces, and `recv`
-//! after `recv` reads them so. It is for programs that have many messages at hand, or want to work
-//! on many at once: a batch leaves in one piece as soon as it ends, while the first of many single
-//! messages would leave by itself, and a peer that waits for all of them would be woken by that
-//! one.
+//! A stream of single messages is fast without batches: repeated `send` calls are written in large
+//! pieces, and repeated `recv` calls read large pieces. Batches serve programs that have many
+//! messages ready, or process many messages at once. A batch is written in one piece as soon as it
+//! ends. With single messages, the first one would be written alone, and would wake a peer that
+//! waits for all of them.
 
 use tautline_core::{self as core, Flags};
 
@@ -15,10 +15,10 @@ use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
 
 impl<K: Kind> Socket<K> {
-    /// Sends messages of one part each; waits like [`send`](Self::send) where it has to. Returns
-    /// how many were sent: all of them, or those before the one that failed. They leave together
-    /// when the last one is sent, or 64 KiB at a time; batches that follow each other within
-    /// microseconds leave like a stream of single messages.
+    /// Sends messages of one part each; waits like [`send`](Self::send) if necessary. Returns the
+    /// number of sent messages: all, or those before the first failure. They are written together
+    /// after the last message, or 64 KiB at a time. Batches that follow each other within
+    /// microseconds are written like a stream of single messages.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -34,8 +34,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it
-    /// was owned.
+    /// Returns the errors of [`send`](Self::send) if the first message failed. An owned message
+    /// that failed is dropped.
     pub fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends,
@@ -47,10 +47,10 @@ impl<K: Kind> Socket<K> {
         batch.end(outcome)
     }
 
-    /// As [`send_batch`](Self::send_batch), without waiting.
+    /// Like [`send_batch`](Self::send_batch), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if none can be sent now, and those of
+    /// Returns [`Error::WouldBlock`] if the first message cannot be sent now, and the errors of
     /// [`send_batch`](Self::send_batch).
     pub fn try_send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
@@ -65,7 +65,7 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Sends messages of several parts, each whole or not at all; otherwise as
+    /// Sends messages of several parts, each either whole or not at all. Otherwise like
     /// [`send_batch`](Self::send_batch).
     ///
     /// ```
@@ -83,8 +83,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed
-    /// one is dropped.
+    /// Returns the errors of [`send_multipart`](Self::send_multipart) if the first message failed.
+    /// The message that failed is dropped.
     pub fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends + ManyParts,
@@ -98,13 +98,12 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Waits for a message, then takes what is there without waiting, up to `max` messages in all,
-    /// and puts them at the end of `into`. Returns how many messages those are. A message of
-    /// several parts is taken whole, its parts after each other; [`Message::has_more`] tells where
-    /// it ends.
+    /// Waits for a message, then takes all queued messages without waiting, up to `max` messages,
+    /// and appends them to `into`. Returns the number of messages. A message of several parts is
+    /// taken whole, part after part; its last part has no [`Message::has_more`].
     ///
     /// # Errors
-    /// Those of [`recv`](Self::recv), if there is no first message.
+    /// Returns the errors of [`recv`](Self::recv) if there is no first message.
     pub fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
     where
         K: Receives,
@@ -112,10 +111,11 @@ impl<K: Kind> Socket<K> {
         take_batch(&mut self.inner, into, max, Flags::NONE)
     }
 
-    /// As [`recv_batch`](Self::recv_batch), without waiting.
+    /// Like [`recv_batch`](Self::recv_batch), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv_batch`](Self::recv_batch).
+    /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
+    /// [`recv_batch`](Self::recv_batch).
     pub fn try_recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
     where
         K: Receives,
@@ -125,10 +125,10 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// What `call` sends by this socket leaves together when it is over: earlier only from 64 KiB
-    /// on, or if the thread has to wait for the socket. For messages that belong together and would
-    /// otherwise leave as several packets, the first one at once. To subscribers and over `inproc`
-    /// they may leave earlier.
+    /// Writes all messages that `call` sends by this socket together, at its end. They are written
+    /// earlier only from 64 KiB on, or if the thread has to wait for the socket. Use it for
+    /// messages that belong together and would otherwise leave in several packets, the first one at
+    /// once. Messages to subscribers and over `inproc` may be written earlier.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -147,7 +147,7 @@ impl<K: Kind> Socket<K> {
     where
         K: Sends,
     {
-        // Also if `call` panics.
+        // Uncorks in `drop`, so that this also happens if `call` panics.
         struct Corked<'a, K: Kind>(&'a mut Socket<K>, Option<core::Cork>);
         impl<K: Kind> Drop for Corked<'_, K> {
             fn drop(&mut self) {
@@ -161,7 +161,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// Ends a batch, also if the caller's iterator panics.
+/// Ends a batch, even if the caller's iterator panics.
 struct Corked<'a>(&'a mut core::Socket, Option<core::Cork>);
 
 impl Drop for Corked<'_> {
@@ -172,18 +172,19 @@ impl Drop for Corked<'_> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Writes at once what was sent and is still queued here. There is rarely a reason: the first
-    /// message after a lull is written by `send`, a stream within microseconds, and everything
-    /// before the thread waits for this socket. Call it before silence if each microsecond counts.
+    /// Writes all messages at once that are sent but still queued here. It is rarely needed. After
+    /// a pause, `send` writes the first message itself, a stream is written within microseconds,
+    /// and the socket writes all messages before the thread waits for it. Call it before a pause if
+    /// each microsecond counts.
     pub fn flush(&mut self) {
         self.inner.flush();
     }
 }
 
-/// Messages on their way.
+/// Messages being sent.
 pub(crate) struct Batch<I: Iterator> {
     messages: I,
-    /// The one that could not be sent.
+    /// The message that could not be sent.
     pub(crate) refused: Option<I::Item>,
     pub(crate) sent: usize,
 }
@@ -193,7 +194,7 @@ impl<I: Iterator> Batch<I> {
         Batch { messages, refused: None, sent: 0 }
     }
 
-    /// Sends each by `put` until one is refused, or to the end; what is sent leaves together.
+    /// Sends each message by `put` until one is refused; the sent messages are written together.
     pub(crate) fn put(
         &mut self,
         socket: &mut core::Socket,
@@ -219,7 +220,7 @@ impl<I: Iterator> Batch<I> {
         Ok(())
     }
 
-    /// How many were sent, or the error if that is none.
+    /// Returns the number of sent messages, or the error if that number is zero.
     pub(crate) fn end(&self, outcome: Result<()>) -> Result<usize> {
         match outcome {
             Err(error) if self.sent == 0 => Err(error),
@@ -228,7 +229,7 @@ impl<I: Iterator> Batch<I> {
     }
 }
 
-/// All as frames.
+/// Makes a batch of frames.
 pub(crate) fn frames<'a, I>(messages: I) -> Batch<impl Iterator<Item = Frame<'a>>>
 where
     I: IntoIterator,
@@ -237,7 +238,7 @@ where
     Batch::new(messages.into_iter().map(Into::into))
 }
 
-/// All as whole messages.
+/// Makes a batch of whole messages.
 pub(crate) fn multiparts<I>(messages: I) -> Batch<impl Iterator<Item = Multipart>>
 where
     I: IntoIterator,
@@ -246,7 +247,7 @@ where
     Batch::new(messages.into_iter().map(Into::into))
 }
 
-/// Sends one part, which stays as it is if it is refused.
+/// Sends one part. If it is refused, `frame` keeps it unchanged.
 pub(crate) fn put_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags: Flags) -> Result<()> {
     match frame {
         Frame::Borrowed(bytes) => socket.send(bytes, flags),
@@ -255,7 +256,7 @@ pub(crate) fn put_frame(socket: &mut core::Socket, frame: &mut Frame<'_>, flags:
     .map_err(|error| Error::sending(error, socket))
 }
 
-/// The same without waiting.
+/// Like `put_frame`, without waiting.
 pub(crate) fn put_frame_now(socket: &mut core::Socket, frame: &mut Frame<'_>) -> Result<()> {
     put_frame(socket, frame, Flags::DONTWAIT)
 }
@@ -268,7 +269,7 @@ pub(crate) fn take_batch(
 ) -> Result<usize> {
     let (mut taken, mut whole) = (0, into.len());
     while taken < max {
-        // Received where it is going to stay.
+        // Received in its final place, to avoid a move.
         into.push(Message::new());
         let Some(message) = into.last_mut() else { break };
         if let Err(error) = socket.recv_message(&mut message.0, flags) {

@@ -1,5 +1,5 @@
-//! Options that are set before a socket exists. Those of security and of the transports have files
-//! of their own.
+//! Options that are set before a socket exists. The options for security and for transports have
+//! their own files.
 
 mod security;
 mod transport;
@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::kind::{Asks, Greets, Kind, Probes, Publishes, Receives, Routes, Sends, Subscribes};
 use crate::{Context, Socket, option, socket};
 
-/// The options of a socket to be, with Rust types; see `zmq_setsockopt(3)` for each. A value that
-/// is out of range is reported when the socket is made.
+/// Options of a future socket, with Rust types. `zmq_setsockopt(3)` describes each option. The call
+/// that creates the socket reports values that are out of range.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -33,13 +33,13 @@ use crate::{Context, Socket, option, socket};
 #[must_use = "a builder makes no socket until `bind`, `connect` or `build` is called"]
 pub struct Builder<K: Kind> {
     context: Context,
-    /// Some are passwords and keys.
+    /// Options may contain passwords and keys.
     options: Vec<(i32, Secret<Vec<u8>>)>,
     fault: Option<Error>,
     kind: PhantomData<fn() -> K>,
 }
 
-/// How the socket is made, and what all kinds have in common.
+/// Creating the socket, and options that all kinds share.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -60,7 +60,7 @@ pub struct Builder<K: Kind> {
 ///     .connect("tcp://127.0.0.1:5555")?;
 /// let newest_only = Pull::builder(&context).conflate(true).ipv6(true).backlog(10).bind("tcp://127.0.0.1:*")?;
 ///
-/// // What is out of range is told by the call that makes the socket, and so is an option that does not go with the others.
+/// // The call that creates the socket reports values that are out of range, and options that conflict.
 /// let absurd = Duration::from_secs(u64::MAX);
 /// let error = Dealer::builder(&context).reconnect_interval_max(absurd).build().unwrap_err();
 /// assert!(error.to_string().starts_with("ZMQ_RECONNECT_IVL_MAX takes at most 2147483647 ms, not "), "{error}");
@@ -73,15 +73,15 @@ impl<K: Kind> Builder<K> {
         Builder { context: context.clone(), options: Vec::new(), fault: None, kind: PhantomData }
     }
 
-    /// The socket, neither bound nor connected.
+    /// Creates the socket without binding or connecting it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if an option is out of range; those of [`Socket::new`].
+    /// Returns [`Error::Invalid`] if an option is out of range, and the errors of [`Socket::new`].
     pub fn build(self) -> Result<Socket<K>> {
         self.make()
     }
 
-    /// A socket with these options, of any number.
+    /// Creates a socket with these options; the builder may be used again.
     pub(crate) fn make(&self) -> Result<Socket<K>> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -89,7 +89,7 @@ impl<K: Kind> Builder<K> {
         let mut socket = Socket::new(&self.context)?;
         for (number, value) in &self.options {
             match *number {
-                // XSUB does it by a message.
+                // XSUB subscribes by a message.
                 option::SUBSCRIBE => socket::subscribe(&mut socket.inner, value, true)?,
                 number => socket.set_raw_option(number, value)?,
             }
@@ -97,35 +97,35 @@ impl<K: Kind> Builder<K> {
         Ok(socket)
     }
 
-    /// The socket, bound to an endpoint. [`Socket::last_endpoint`] tells the port if it was left
-    /// open.
+    /// Creates the socket and binds it to an endpoint. If the endpoint leaves the port open,
+    /// [`Socket::last_endpoint`] returns it.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build) and [`Socket::bind`].
+    /// Returns the errors of [`build`](Self::build) and [`Socket::bind`].
     pub fn bind(self, endpoint: &str) -> Result<Socket<K>> {
         let mut socket = self.build()?;
         socket.bind(endpoint)?;
         Ok(socket)
     }
 
-    /// The socket, connected to an endpoint.
+    /// Creates the socket and connects it to an endpoint.
     ///
     /// # Errors
-    /// Those of [`build`](Self::build) and [`Socket::connect`].
+    /// Returns the errors of [`build`](Self::build) and [`Socket::connect`].
     pub fn connect(self, endpoint: &str) -> Result<Socket<K>> {
         let mut socket = self.build()?;
         socket.connect(endpoint)?;
         Ok(socket)
     }
 
-    /// Any option by its number in `zmq.h`, in the form of `zmq_setsockopt(3)`.
+    /// Sets any option by its number in `zmq.h`, in the form of `zmq_setsockopt(3)`.
     pub fn raw_option(mut self, number: i32, value: &[u8]) -> Self {
         self.options.push((number, Secret::new(value.to_vec())));
         self
     }
 
-    /// Puts the options of `other` that are about connections before those set so far: addresses,
-    /// keys, certificates, timeouts of connections. Those of its queues and its kind stay behind.
+    /// Inserts the connection options of `other` before the options set so far: addresses, keys,
+    /// certificates, connection timeouts. The options of its queues and of its kind are not copied.
     pub(crate) fn inherit<J: Kind>(mut self, other: &Builder<J>) -> Self {
         let inherited = other.options.iter().filter(|(number, _)| !option::OF_ONE_SOCKET.contains(number));
         self.options.splice(0..0, inherited.cloned().collect::<Vec<_>>());
@@ -149,7 +149,7 @@ impl<K: Kind> Builder<K> {
         }
     }
 
-    /// The first fault is the one that is told.
+    /// Records `fault`, unless an earlier fault is recorded.
     fn refuse(mut self, fault: Error) -> Self {
         self.fault.get_or_insert(fault);
         self
@@ -169,82 +169,85 @@ impl<K: Kind> Builder<K> {
         }
     }
 
-    /// For how long what is queued is sent after the socket is dropped. `None`: until it is sent,
-    /// the default of all kinds but SUB and XSUB; then [`Context::terminate`] may wait for ever for
-    /// a peer that is not there.
+    /// Sets how long queued messages are still sent after the socket is dropped. `None` means until
+    /// all are sent. This is the default of all kinds except SUB and XSUB. With `None`,
+    /// [`Context::terminate`] may wait forever for a peer that is absent.
     pub fn linger(self, time: impl Into<Option<Duration>>) -> Self {
         self.forever(option::LINGER, time.into())
     }
 
-    /// The name by which a ROUTER knows this socket, 1 to 255 bytes.
+    /// Sets the name by which a ROUTER knows this socket, 1 to 255 bytes.
     pub fn routing_id(self, id: impl AsRef<[u8]>) -> Self {
         self.raw_option(option::ROUTING_ID, id.as_ref())
     }
 
-    /// After how long a lost or refused connection is tried again (100 ms); `None`: never.
+    /// Sets the delay before a lost or refused connection is retried (100 ms). `None`: no retry.
     pub fn reconnect_interval(self, time: impl Into<Option<Duration>>) -> Self {
         self.forever(option::RECONNECT_IVL, time.into())
     }
 
-    /// Up to where that doubles with each failure; zero: it does not (the default).
+    /// Sets the maximum reconnect delay. The delay doubles with each failure up to this maximum.
+    /// Zero, the default: the delay does not grow.
     pub fn reconnect_interval_max(self, time: Duration) -> Self {
         self.time(option::RECONNECT_IVL_MAX, time)
     }
 
-    /// After how long a TCP connect is given up and tried anew; zero: when the system does.
+    /// Sets the timeout of a TCP connect, after which it is retried. Zero: the system's timeout.
     pub fn connect_timeout(self, time: Duration) -> Self {
         self.time(option::CONNECT_TIMEOUT, time)
     }
 
-    /// How long a new connection has for its handshake (30 s); zero: any time.
+    /// Sets the timeout of the handshake of a new connection (30 s). Zero: no timeout.
     pub fn handshake_interval(self, time: Duration) -> Self {
         self.time(option::HANDSHAKE_IVL, time)
     }
 
-    /// How often a silent peer is asked for a sign of life; zero: never (the default).
+    /// Sets the interval of heartbeats to a silent peer. Zero, the default: no heartbeats.
     pub fn heartbeat_interval(self, time: Duration) -> Self {
         self.time(option::HEARTBEAT_IVL, time)
     }
 
-    /// After how long without a sign of life a connection is lost. The default is the interval.
+    /// Sets how long a peer may be silent before its connection is closed. The default is the
+    /// interval.
     pub fn heartbeat_timeout(self, time: Duration) -> Self {
         self.time(option::HEARTBEAT_TIMEOUT, time)
     }
 
-    /// After how long without a sign of life from us the peer shall give us up.
+    /// Sets the heartbeat timeout that the peer applies to us.
     pub fn heartbeat_ttl(self, time: Duration) -> Self {
         self.time(option::HEARTBEAT_TTL, time)
     }
 
-    /// Queue messages only for connections that are complete, not for peers still to be reached.
+    /// Queues messages only for established connections, not for peers that are still being
+    /// connected.
     pub fn immediate(self, on: bool) -> Self {
         self.int(option::IMMEDIATE, on.into())
     }
 
-    /// Allow IPv6 addresses and names.
+    /// Allows IPv6 addresses and names.
     pub fn ipv6(self, on: bool) -> Self {
         self.int(option::IPV6, on.into())
     }
 
-    /// How many connections may wait to be accepted (100).
+    /// Sets how many connections may wait to be accepted (100).
     pub fn backlog(self, connections: u32) -> Self {
         self.count(option::BACKLOG, connections)
     }
 
-    /// A property that peers find with each message
-    /// ([`Message::property`](crate::Message::property)). Its name must begin with `X-` and have no
-    /// colon.
+    /// Adds a property that peers receive with each message
+    /// ([`Message::property`](crate::Message::property)). Its name must begin with `X-` and must
+    /// not contain a colon.
     pub fn property(self, name: &str, value: &str) -> Self {
         self.raw_option(option::METADATA, format!("{name}:{value}").as_bytes())
     }
 
-    /// Keep the newest message only, in each direction. For messages of one part.
+    /// Keeps only the newest message in each direction. For messages of one part.
     pub fn conflate(self, on: bool) -> Self {
         self.int(option::CONFLATE, on.into())
     }
 }
 
-/// Sending.
+/// Options for sending.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -255,13 +258,13 @@ impl<K: Kind> Builder<K> {
 /// let mut push = Push::builder(&context)
 ///     .send_hwm(10)
 ///     .send_timeout(Duration::from_millis(1))
-///     .linger(None) // the default: what is queued is sent, however long that takes
+///     .linger(None) // the default: keep sending queued messages, without a time limit
 ///     .build()?;
 /// assert_eq!(push.send("nobody is there"), Err(Error::WouldBlock));
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// How many messages may wait for each peer (1000); 0: any number.
+    /// Sets how many messages may be queued for each peer (1000). 0: no limit.
     pub fn send_hwm(self, messages: u32) -> Self
     where
         K: Sends,
@@ -269,7 +272,7 @@ impl<K: Kind> Builder<K> {
         self.count(option::SNDHWM, messages)
     }
 
-    /// How long a send waits for room; `None`: for ever, the default.
+    /// Sets how long a send waits for room in the queue. `None`, the default: without limit.
     pub fn send_timeout(self, time: impl Into<Option<Duration>>) -> Self
     where
         K: Sends,
@@ -278,7 +281,7 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// Receiving.
+/// Options for receiving.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -295,7 +298,7 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// How many messages of each peer may wait to be received (1000); 0: any number.
+    /// Sets how many messages of each peer may be queued for receiving (1000). 0: no limit.
     pub fn receive_hwm(self, messages: u32) -> Self
     where
         K: Receives,
@@ -303,7 +306,7 @@ impl<K: Kind> Builder<K> {
         self.count(option::RCVHWM, messages)
     }
 
-    /// How long a receive waits; `None`: for ever, the default.
+    /// Sets how long a receive waits. `None`, the default: without limit.
     pub fn receive_timeout(self, time: impl Into<Option<Duration>>) -> Self
     where
         K: Receives,
@@ -311,8 +314,8 @@ impl<K: Kind> Builder<K> {
         self.forever(option::RCVTIMEO, time.into())
     }
 
-    /// The longest message part that a peer may send, in bytes; a peer that sends a longer one is
-    /// disconnected. `None`: any length.
+    /// Sets the maximum size of a message part, in bytes. A peer that sends a longer part is
+    /// disconnected. `None`: no limit.
     pub fn max_message_size(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Receives,
@@ -320,9 +323,9 @@ impl<K: Kind> Builder<K> {
         self.size(option::MAXMSGSIZE, bytes.into())
     }
 
-    /// The longest message that a peer may send, in bytes, all of its parts with their headers (2
-    /// or 9 bytes each); a peer that sends a longer one is disconnected. `None`, the default: 1024
-    /// times the longest part, and no less than 64 MiB, if parts are limited; else any length.
+    /// Sets the maximum size of a whole message, in bytes: all parts with their headers (2 or 9
+    /// bytes each). A peer that sends a longer message is disconnected. `None`, the default: if
+    /// parts are limited, 1024 times the longest part, but at least 64 MiB; otherwise no limit.
     pub fn max_multipart_size(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Receives,
@@ -338,7 +341,7 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// Peers with routing ids.
+/// Options for peers with routing ids.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -349,8 +352,8 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Report messages that no peer can be found for as [`Error::Unroutable`] instead of dropping
-    /// them, and wait for room instead of dropping at the high-water mark.
+    /// Returns [`Error::Unroutable`] for a message without a matching peer, instead of dropping it.
+    /// At the high-water mark, the send waits instead of dropping.
     pub fn router_mandatory(self, on: bool) -> Self
     where
         K: Routes,
@@ -358,7 +361,7 @@ impl<K: Kind> Builder<K> {
         self.int(option::ROUTER_MANDATORY, on.into())
     }
 
-    /// A new peer with the routing id of another one takes its place.
+    /// Lets a new peer take over the routing id of a connected peer.
     pub fn router_handover(self, on: bool) -> Self
     where
         K: Routes,
@@ -367,7 +370,7 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// Telling a ROUTER.
+/// Announcing the socket to a ROUTER.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -380,8 +383,7 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Tell a ROUTER at the other end that this socket is there, by an empty message, as soon as it
-    /// is connected.
+    /// Sends an empty message to a ROUTER peer as soon as it is connected, to announce this socket.
     pub fn probe_router(self, on: bool) -> Self
     where
         K: Probes,
@@ -390,7 +392,7 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// Subscribing.
+/// Options for subscribing.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -403,8 +405,8 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is
-    /// everything. May be called several times.
+    /// Subscribes to all messages whose first part begins with `prefix`. An empty prefix matches
+    /// every message. Can be called several times.
     pub fn subscribe(self, prefix: impl AsRef<[u8]>) -> Self
     where
         K: Subscribes,
@@ -413,14 +415,14 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// Publishing.
+/// Options for publishing.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
 /// use std::time::Duration;
 /// use tautline::{Context, Pub};
 ///
-/// // Waits for slow subscribers, a second at most, instead of leaving them out.
+/// // Waits up to a second for slow subscribers, instead of skipping them.
 /// let publisher = Pub::builder(&Context::new())
 ///     .no_drop(true)
 ///     .send_timeout(Duration::from_secs(1))
@@ -429,7 +431,7 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Refuse a message that a subscriber has no room for, instead of dropping it for that
+    /// Refuses a message if a subscriber's queue is full, instead of dropping it for that
     /// subscriber.
     pub fn no_drop(self, on: bool) -> Self
     where
@@ -438,9 +440,8 @@ impl<K: Kind> Builder<K> {
         self.int(option::XPUB_NODROP, on.into())
     }
 
-    /// What the subscriptions of one peer may take, in bytes of memory (512 MiB: one to four
-    /// million topics); a peer that goes beyond is disconnected. `None`: any number. Zero is an
-    /// error.
+    /// Limits the memory for the subscriptions of one peer, in bytes (512 MiB: one to four million
+    /// topics). A peer that exceeds the limit is disconnected. `None`: no limit. Zero is an error.
     pub fn max_subscriptions(self, bytes: impl Into<Option<u64>>) -> Self
     where
         K: Publishes,
@@ -449,7 +450,7 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// Messages when a peer comes and when it goes.
+/// Messages for a new peer and for a lost peer.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -465,7 +466,7 @@ impl<K: Kind> Builder<K> {
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// What each new peer gets first, as if it had been sent to it.
+    /// Sets a message that is sent to each new peer first.
     pub fn hello_message(self, message: impl AsRef<[u8]>) -> Self
     where
         K: Greets,
@@ -475,13 +476,14 @@ impl<K: Kind> Builder<K> {
 }
 
 impl Builder<crate::kind::Router> {
-    /// What is received when a peer is gone, as if it had sent it.
+    /// Sets a message that this socket receives when a peer disconnects, as if the peer had sent
+    /// it.
     pub fn disconnect_message(self, message: impl AsRef<[u8]>) -> Self {
         self.raw_option(option::DISCONNECT_MSG, message.as_ref())
     }
 }
 
-/// What a publisher sees of its subscribers.
+/// Subscription messages that a publisher receives.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -497,23 +499,23 @@ impl Builder<crate::kind::Router> {
 /// # Ok(()) }
 /// ```
 impl Builder<crate::kind::XPub> {
-    /// Show every subscription, not only the first one to each topic.
+    /// Receives every subscription, not only the first one to each topic.
     pub fn verbose(self, on: bool) -> Self {
         self.int(option::XPUB_VERBOSE, on.into())
     }
 
-    /// Show every unsubscription too, not only the last one of each topic.
+    /// Also receives every unsubscription, not only the last one of each topic.
     pub fn verboser(self, on: bool) -> Self {
         self.int(option::XPUB_VERBOSER, on.into())
     }
 
-    /// What a new subscriber gets first, if it has subscribed to its beginning.
+    /// Sets a message that each new subscriber receives first, if its subscription matches.
     pub fn welcome_message(self, message: impl AsRef<[u8]>) -> Self {
         self.raw_option(option::XPUB_WELCOME_MSG, message.as_ref())
     }
 }
 
-/// Asking again.
+/// Repeating a request.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -521,12 +523,12 @@ impl Builder<crate::kind::XPub> {
 ///
 /// let mut client = Req::builder(&Context::new()).relaxed(true).correlate(true).connect("tcp://127.0.0.1:5555")?;
 /// client.send("question")?;
-/// client.send("the same question, since no answer came")?; // would be an error otherwise
+/// client.send("the same question, since no answer came")?; // without `relaxed`, this is an error
 /// # client.set_linger(Some(std::time::Duration::ZERO))?;
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// Number the questions, so that an answer to an earlier one is recognised and dropped.
+    /// Numbers the requests, so that the reply to an earlier request is recognised and dropped.
     pub fn correlate(self, on: bool) -> Self
     where
         K: Asks,
@@ -534,7 +536,7 @@ impl<K: Kind> Builder<K> {
         self.int(option::REQ_CORRELATE, on.into())
     }
 
-    /// Allow a new question before the answer to the last one has come. To be used with
+    /// Allows a new request before the reply to the last one has arrived. Use it with
     /// [`correlate`](Self::correlate).
     pub fn relaxed(self, on: bool) -> Self
     where

@@ -1,4 +1,4 @@
-//! The context: what all sockets of a program share.
+//! The context: state that all sockets of a program share.
 
 use std::thread;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::kind::Kind;
 use crate::zap::{self, Authenticate};
 use crate::{Builder, Rep, Socket};
 
-// zmq_ctx_set(3).
+// Option of zmq_ctx_set(3).
 const IO_THREADS: i32 = 1;
 const MAX_SOCKETS: i32 = 2;
 
-/// Where the engine looks for the handler of RFC 27.
+/// Endpoint at which the engine expects the handler of RFC 27.
 const HANDLER: &str = "inproc://zeromq.zap.01";
 
-/// The I/O threads and the `inproc` names that sockets share, `zmq_ctx_new(3)`. A program needs
-/// one. Clones are the same context.
+/// Owns the I/O threads and the `inproc` names that sockets share, `zmq_ctx_new(3)`. A program
+/// needs one context. Clones refer to the same context.
 ///
-/// Threads start with the first socket. Nothing happens when the last clone is dropped: sockets
-/// live on. To be sure that everything has been sent, close the sockets and call
+/// The threads start with the first socket. Dropping the last clone has no effect: sockets stay
+/// usable. To be sure that all messages have been sent, close the sockets and call
 /// [`Context::terminate`].
 #[derive(Debug, Clone, Default)]
 pub struct Context(pub(crate) core::Context);
 
 impl Context {
-    /// A new context.
+    /// Creates a context.
     pub fn new() -> Self {
         Context(core::Context::new())
     }
 
-    /// A new socket of the kind that the caller names or uses.
+    /// Creates a socket of the kind that the caller names, or that type inference finds.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -45,12 +45,12 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooMany`], [`Error::Terminated`].
+    /// Returns [`Error::TooMany`] or [`Error::Terminated`].
     pub fn socket<K: Kind>(&self) -> Result<Socket<K>> {
         Socket::new(self)
     }
 
-    /// A socket whose options are to be set first.
+    /// Returns a builder, to set options before the socket is created.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -63,9 +63,9 @@ impl Context {
         Builder::new(self)
     }
 
-    /// From now on `handler` judges which peers may connect to sockets that ask for keys or
-    /// passwords; see [`zap`]. It runs on a thread of its own, until the context ends. To be called
-    /// before the sockets are bound.
+    /// Installs `handler`. It decides which peers may connect to sockets that require keys or
+    /// passwords; see [`zap`]. It runs on its own thread until the context ends. Call this before
+    /// you bind the sockets.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -82,8 +82,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AddressInUse`] if there is a handler already, [`Error::TooMany`],
-    /// [`Error::Terminated`], [`Error::Os`] without a thread.
+    /// Returns [`Error::AddressInUse`] if the context already has a handler, [`Error::TooMany`],
+    /// [`Error::Terminated`], or [`Error::Os`] if the thread cannot be created.
     pub fn authenticate(&self, handler: impl Authenticate) -> Result<()> {
         let mut socket = Rep::builder(self).linger(Duration::ZERO).build()?;
         socket.bind(HANDLER)?;
@@ -92,11 +92,10 @@ impl Context {
         spawned.map(drop).map_err(|error| Error::from(core::Error::from(error)))
     }
 
-    /// Shows this context, and the sockets that are made from now on, to tools that look at the
-    /// process from outside. They see sockets, endpoints, peers, counters and events in a file that
-    /// goes when the last observed context has ended; no messages, keys or passwords.
-    /// `TAUT_OBSERVE=1` in the environment does the same for all contexts, without a change of the
-    /// program.
+    /// Makes this context, and all sockets that are created from now on, visible to external tools.
+    /// They see sockets, endpoints, peers, counters and events in a file, but no messages, keys or
+    /// passwords. The file is deleted when the last observed context has ended. `TAUT_OBSERVE=1` in
+    /// the environment does the same for all contexts, without a change of the program.
     ///
     /// ```
     /// let context = tautline::Context::new();
@@ -106,16 +105,16 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Os`] if the file cannot be made, [`Error::NotSupported`] on systems without it
-    /// (Windows).
+    /// Returns [`Error::Os`] if the file cannot be created, or [`Error::NotSupported`] on systems
+    /// without this feature (Windows).
     pub fn observe(&self) -> Result<()> {
         Ok(self.0.observe()?)
     }
 
-    /// Puts the sockets of this context under a policy, for what is bound and connected from now
-    /// on: one that comes with the library (`audit`, `loopback`, `strict`), or the path of a file.
-    /// `TAUT_POLICY` in the environment does the same for all contexts, without a change of the
-    /// program.
+    /// Applies a policy to every endpoint that the sockets of this context bind or connect from now
+    /// on. `named` is a policy of the library (`audit`, `loopback`, `strict`) or the path of a
+    /// file. `TAUT_POLICY` in the environment does the same for all contexts, without a change of
+    /// the program.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -128,25 +127,25 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such policy or it has a fault, which is told on standard
-    /// error, and if the context has one already.
+    /// Returns [`Error::Invalid`] if the policy does not exist, if it is faulty (standard error has
+    /// the details), or if the context already has a policy.
     pub fn set_policy(&self, named: &str) -> Result<()> {
         Ok(self.0.set_policy(named)?)
     }
 
-    /// Reads from a names file what names (`name://orders`) stand for, for what is bound and
-    /// connected from now on. `TAUT_NAMES` in the environment does the same for all contexts. The
-    /// repository's `docs/use/names.md` describes the file; the cargo feature is `names`.
+    /// Loads a names file. It maps names (`name://orders`) to endpoints, for every bind and connect
+    /// from now on. `TAUT_NAMES` in the environment does the same for all contexts. The
+    /// repository's `docs/use/names.md` describes the file. The cargo feature is `names`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard
-    /// error, and if the context has one already; [`Error::NotSupported`] without the feature.
+    /// Returns [`Error::Invalid`] if the file is unreadable or faulty (standard error has the
+    /// details), or if the context already has a names file; [`Error::NotSupported`] without the
+    /// feature.
     pub fn set_names(&self, file: impl AsRef<std::path::Path>) -> Result<()> {
         Ok(self.0.set_names(file.as_ref())?)
     }
 
-    /// How many I/O threads there are to be (1); a program with very many connections may want
-    /// more.
+    /// Sets the number of I/O threads (1). A program with very many connections may need more.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -156,18 +155,18 @@ impl Context {
     /// # Ok(()) }
     /// ```
     ///
-    /// Takes effect before the first socket only.
+    /// Only takes effect before the first socket.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if that is more than can be.
+    /// Returns [`Error::Invalid`] if the number exceeds the maximum.
     pub fn set_io_threads(&self, threads: u32) -> Result<()> {
         self.set("ZMQ_IO_THREADS", IO_THREADS, threads)
     }
 
-    /// How many sockets there may be at once (1023). Takes effect before the first socket only.
+    /// Sets the maximum number of open sockets (1023). Only takes effect before the first socket.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if that is more than can be.
+    /// Returns [`Error::Invalid`] if the number exceeds the maximum.
     pub fn set_max_sockets(&self, sockets: u32) -> Result<()> {
         self.set("ZMQ_MAX_SOCKETS", MAX_SOCKETS, sockets)
     }
@@ -179,8 +178,8 @@ impl Context {
         })
     }
 
-    /// Ends every call that waits in any socket of this context with [`Error::Terminated`], now and
-    /// from now on, `zmq_ctx_shutdown(3)`. Sockets still must be dropped.
+    /// Ends every waiting call in any socket of this context with [`Error::Terminated`], now and in
+    /// future, `zmq_ctx_shutdown(3)`. The sockets must still be dropped.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -213,19 +212,21 @@ impl Context {
     /// # Ok(()) }
     /// ```
     ///
-    /// As [`Context::shutdown`], then waits until all sockets are dropped and what they had queued
-    /// is sent, each for at most its [`linger`](crate::Builder::linger) time, `zmq_ctx_term(3)`.
+    /// Acts like [`Context::shutdown`]. Then it waits until all sockets are dropped and their
+    /// queued messages are sent, each for at most its [`linger`](crate::Builder::linger) time,
+    /// `zmq_ctx_term(3)`.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] by a signal: call again.
+    /// Returns [`Error::Interrupted`] on a signal: call again.
     pub fn terminate(&self) -> Result<()> {
         Ok(self.0.terminate()?)
     }
 
-    /// As [`terminate`](Self::terminate), but waits for at most `patience`, whatever the sockets'
-    /// [`linger`](crate::Builder::linger) times are. What dropped sockets then still have to send
-    /// is dropped. If all are dropped, the context has ended, with this error or without; if not,
-    /// the call may be repeated. Async programs have [`aio::terminate`](crate::aio::terminate).
+    /// Like [`terminate`](Self::terminate), but waits for at most `patience`, regardless of the
+    /// sockets' [`linger`](crate::Builder::linger) times. Messages of dropped sockets that are
+    /// unsent at the deadline are dropped. If all sockets are dropped, the context has ended, with
+    /// or without this error. Otherwise the call can be repeated. Async programs use
+    /// [`aio::terminate`](crate::aio::terminate).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -242,8 +243,8 @@ impl Context {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if a socket is still open, or something was dropped;
-    /// [`Error::Interrupted`] by a signal: call again.
+    /// Returns [`Error::WouldBlock`] if a socket is still open or messages were dropped, or
+    /// [`Error::Interrupted`] on a signal: call again.
     pub fn terminate_within(&self, patience: Duration) -> Result<()> {
         Ok(self.0.terminate_within(Some(patience))?)
     }

@@ -1,8 +1,9 @@
-//! Keys for CURVE (RFC 26): encrypted connections whose peers know each other by their public keys.
+//! Keys for CURVE (RFC 26): encrypted connections between peers that identify each other by public
+//! keys.
 //!
-//! A server has a [`KeyPair`]; its clients know its [`PublicKey`] and each has a pair of its own.
-//! Which peers may come in is up to the context's [`zap`](crate::zap) handler; without one it is
-//! every peer that knows the server's key.
+//! A server has a [`KeyPair`]. Its clients know its [`PublicKey`], and each client has its own
+//! pair. The context's [`zap`](crate::zap) handler decides which peers may connect. Without a
+//! handler, every peer that knows the server's key may connect.
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -32,20 +33,20 @@ use tautline_core::{Secret, fill_random, public_key, z85};
 
 use crate::error::{Error, Result};
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// What is wrong with the text of a key.
+/// Reason why a text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(into = "crate::serde::KeyErrorForm"))]
 #[cfg_attr(feature = "serde", serde(from = "crate::serde::KeyErrorForm"))]
 #[non_exhaustive]
 pub enum KeyError {
-    /// A key in Z85 has 40 characters; this text has another number of bytes.
+    /// A key in Z85 has 40 characters; this text has another length, in bytes.
     Length(u32),
-    /// There is a character that Z85 does not have, or five characters that stand for no number of
-    /// 32 bits.
+    /// The text contains a character outside of Z85, or five characters whose value exceeds 32
+    /// bits.
     NotZ85,
 }
 
@@ -80,9 +81,9 @@ fn encode(key: &[u8; KEY_BYTES]) -> String {
     z85::encode_key(key).into_iter().map(char::from).collect()
 }
 
-/// A key that may be known to all; it tells its owner from others.
+/// A key that may be published. It identifies its owner.
 ///
-/// Shown and parsed as the 40 characters of Z85 that other ZeroMQ programs use.
+/// Displayed and parsed as the 40 characters of Z85 that other ZeroMQ programs use.
 ///
 /// ```
 /// use tautline::curve::PublicKey;
@@ -96,7 +97,7 @@ fn encode(key: &[u8; KEY_BYTES]) -> String {
 pub struct PublicKey([u8; KEY_BYTES]);
 
 impl PublicKey {
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub fn as_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
@@ -128,8 +129,8 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A key that no one else may know. Wiped when it is dropped, not shown by `Debug`, compared in
-/// constant time.
+/// A key that must stay secret. It is wiped when it is dropped, not shown by `Debug`, and compared
+/// in constant time.
 ///
 /// ```
 /// use tautline::curve::{PublicKey, SecretKey};
@@ -142,23 +143,23 @@ impl fmt::Debug for PublicKey {
 pub struct SecretKey(Secret<[u8; KEY_BYTES]>);
 
 impl SecretKey {
-    /// The public key that belongs to it.
+    /// Returns the public key that belongs to it.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(public_key(&self.0))
     }
 
-    /// The bytes, for storing them where no one else can read them.
+    /// Returns the bytes, for secure storage.
     pub fn expose_bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// The key as Z85, for storing it where no one else can read it. The text is not wiped.
+    /// Returns the key as Z85, for secure storage. The returned text is not wiped.
     pub fn expose_z85(&self) -> String {
         encode(&self.0)
     }
 }
 
-/// The caller's own copy, if it keeps one, is its business.
+/// The caller must wipe its own copy, if it keeps one.
 impl From<[u8; KEY_BYTES]> for SecretKey {
     fn from(bytes: [u8; KEY_BYTES]) -> Self {
         SecretKey(Secret::new(bytes))
@@ -179,7 +180,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// A secret key and the public one that belongs to it.
+/// A secret key and its public key.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -194,17 +195,17 @@ impl fmt::Debug for SecretKey {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPair {
-    /// To be given to the peers.
+    /// Public key, to give to the peers.
     pub public: PublicKey,
-    /// To be kept.
+    /// Secret key, to keep.
     pub secret: SecretKey,
 }
 
 impl KeyPair {
-    /// A new pair from the system's random source.
+    /// Creates a pair from the system's random source.
     ///
     /// # Errors
-    /// [`Error::Os`] if the system gives no random bytes.
+    /// Returns [`Error::Os`] if the system provides no random bytes.
     pub fn generate() -> Result<Self> {
         let mut secret = Secret::new([0; KEY_BYTES]);
         fill_random(&mut secret[..]).map_err(|error| Error::from(tautline_core::Error::from(error)))?;

@@ -1,6 +1,6 @@
 //! The kinds that are drafts in libzmq: CLIENT and SERVER, RADIO and DISH, SCATTER and GATHER,
-//! PEER, CHANNEL, DGRAM. Other ZeroMQs may lack them. All but DGRAM have messages of one part;
-//! which peer a message is for, or has sent it, the message itself says.
+//! PEER, CHANNEL, DGRAM. Other ZeroMQ implementations may lack them. All except DGRAM have messages
+//! of one part. The message itself carries the id of its peer.
 
 use std::num::NonZeroU32;
 
@@ -12,20 +12,20 @@ use crate::error::{Error, Result};
 use crate::kind;
 use crate::message::Message;
 
-/// The peer of a SERVER or PEER that has sent a message, or that one is for. It is good as long as
-/// that peer is connected.
+/// Id of a SERVER's or PEER's peer that sent a message, or that receives one. It is valid as long
+/// as that peer is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(NonZeroU32);
 
 impl PeerId {
-    /// The id as the number that the C library calls it.
+    /// Returns the id as a number, as in the C library.
     pub fn get(self) -> u32 {
         self.0.get()
     }
 }
 
 impl Message {
-    /// The peer that has sent a message which a SERVER or PEER has received.
+    /// Returns the sender of a message that a SERVER or PEER has received.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -48,23 +48,23 @@ impl Message {
         NonZeroU32::new(self.0.routing_id()).map(PeerId)
     }
 
-    /// The same message for this peer of a SERVER or PEER. One that was received from it and is
-    /// sent back need not be told.
+    /// Addresses the message to this peer of a SERVER or PEER. A received message that is sent back
+    /// to its sender needs no address.
     #[must_use]
     pub fn for_peer(mut self, peer: PeerId) -> Self {
         self.0.set_routing_id(peer.get());
         self
     }
 
-    /// The group of a message that a DISH has received; empty for others.
+    /// Returns the group of a message that a DISH has received; empty for other messages.
     pub fn group(&self) -> &[u8] {
         self.0.group().to_bytes()
     }
 
-    /// The same message for the peers that have joined this group, by RADIO.
+    /// Addresses the message to the peers that have joined this group, for RADIO.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the name has more than 255 bytes, or a NUL.
+    /// Returns [`Error::Invalid`] if the name has more than 255 bytes, or a NUL.
     pub fn for_group(mut self, group: impl AsRef<[u8]>) -> Result<Self> {
         let group = group.as_ref();
         if is_group(group) && self.0.set_group(group) { Ok(self) } else { Err(name_fault(group)) }
@@ -95,7 +95,7 @@ fn group_error(error: core::Error, group: &[u8], otherwise: &str) -> Error {
 }
 
 impl Socket<kind::Dish> {
-    /// From now on receives what RADIOs send to this group.
+    /// Joins a group: receives the messages that RADIOs send to it.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -112,17 +112,17 @@ impl Socket<kind::Dish> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it has joined before, or the name has more than 255 bytes;
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Invalid`] if the group is already joined, or if its name has more than 255
+    /// bytes; or [`Error::Terminated`].
     pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         let group = group.as_ref();
         self.inner.join(group).map_err(|error| group_error(error, group, "has been joined already"))
     }
 
-    /// From now on does not.
+    /// Leaves a group.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it has not joined; [`Error::Terminated`].
+    /// Returns [`Error::Invalid`] if the group is not joined, or [`Error::Terminated`].
     pub fn leave(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         let group = group.as_ref();
         self.inner.leave(group).map_err(|error| group_error(error, group, "has not been joined"))
@@ -130,10 +130,10 @@ impl Socket<kind::Dish> {
 }
 
 impl Socket<kind::Peer> {
-    /// As [`connect`](Self::connect); returns how messages are to be addressed to the peer there.
+    /// Like [`connect`](Self::connect), but returns the id to address messages to this peer.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// Returns the errors of [`connect`](Self::connect).
     pub fn connect_peer(&mut self, endpoint: &str) -> Result<PeerId> {
         let id = self
             .inner
@@ -143,19 +143,19 @@ impl Socket<kind::Peer> {
     }
 }
 
-/// CLIENT: asks SERVERs, as often as it likes.
+/// CLIENT: sends requests to SERVERs, without fixed turns.
 pub type Client = Socket<kind::Client>;
-/// SERVER: answers, by the [`PeerId`] of a message.
+/// SERVER: replies by the [`PeerId`] of a message.
 pub type Server = Socket<kind::Server>;
-/// RADIO: distributes to groups.
+/// RADIO: distributes messages to groups.
 pub type Radio = Socket<kind::Radio>;
-/// DISH: receives what is sent to the groups it has joined.
+/// DISH: receives the messages of the groups that it has joined.
 pub type Dish = Socket<kind::Dish>;
-/// SCATTER: hands out work.
+/// SCATTER: distributes work.
 pub type Scatter = Socket<kind::Scatter>;
-/// GATHER: takes work.
+/// GATHER: receives work.
 pub type Gather = Socket<kind::Gather>;
-/// PEER: asks and answers, by the [`PeerId`] of a message.
+/// PEER: sends requests and replies, by the [`PeerId`] of a message.
 pub type Peer = Socket<kind::Peer>;
 /// CHANNEL: an exclusive pair.
 pub type Channel = Socket<kind::Channel>;
@@ -166,7 +166,7 @@ impl aio::Socket<kind::Dish> {
     /// See [`Socket::join`].
     ///
     /// # Errors
-    /// Those of [`Socket::join`].
+    /// Returns the errors of [`Socket::join`].
     pub fn join(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         self.get_mut().join(group)
     }
@@ -174,7 +174,7 @@ impl aio::Socket<kind::Dish> {
     /// See [`Socket::leave`].
     ///
     /// # Errors
-    /// Those of [`Socket::leave`].
+    /// Returns the errors of [`Socket::leave`].
     pub fn leave(&mut self, group: impl AsRef<[u8]>) -> Result<()> {
         self.get_mut().leave(group)
     }

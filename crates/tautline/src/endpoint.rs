@@ -1,9 +1,9 @@
-//! Endpoints: what is wrong with one, told at compile time by [`endpoint!`](crate::endpoint!), or
-//! by [`bind`](crate::Socket::bind) and [`connect`](crate::Socket::connect).
+//! Checks of endpoints: at compile time by [`endpoint!`](crate::endpoint!), and at run time by
+//! [`bind`](crate::Socket::bind) and [`connect`](crate::Socket::connect).
 
 use std::fmt;
 
-/// What is wrong with an endpoint.
+/// Reason why an endpoint is invalid.
 ///
 /// ```
 /// use tautline::endpoint::{self, EndpointError};
@@ -20,27 +20,27 @@ use std::fmt;
 pub enum EndpointError {
     /// There is no `transport://` before the address.
     NoTransport,
-    /// There is nothing behind `://`.
+    /// There is no address behind `://`.
     NoAddress,
-    /// The transport is none of `tcp`, `ipc`, `inproc`, `ws`, `wss`, `tls+tcp`, `udp`, `vsock`,
+    /// The transport is not `tcp`, `ipc`, `inproc`, `ws`, `wss`, `tls+tcp`, `udp`, `vsock` or
     /// `name`.
     UnknownTransport,
-    /// There is no `:` and port behind the host.
+    /// There is no `:` and port after the host.
     NoPort,
-    /// The port is no number from 1 to 65535, nor `*`.
+    /// The port is neither a number from 1 to 65535 nor `*`.
     Port,
-    /// There is no host before the port; any local one is `*`.
+    /// There is no host before the port. Use `*` for any local host.
     NoHost,
-    /// It cannot be connected to: `*` as host or port, and port 0, are for binding.
+    /// The endpoint cannot be connected: `*` as host or port, and port 0, only work for binding.
     NotConnectable,
     /// The path of an `ipc` endpoint is too long for the system.
     PathTooLong,
-    /// The address is not one of its transport.
+    /// The address does not fit the transport.
     Address,
 }
 
 impl EndpointError {
-    /// The same for compile-time messages.
+    /// Returns the text for compile-time messages.
     const fn text(self) -> &'static str {
         match self {
             EndpointError::NoTransport => {
@@ -70,8 +70,8 @@ impl fmt::Display for EndpointError {
 
 impl std::error::Error for EndpointError {}
 
-/// An endpoint that is [checked](crate::endpoint::check) when the program is compiled. A `&'static
-/// str`.
+/// Makes a `&'static str` from an endpoint that is [checked](crate::endpoint::check) at compile
+/// time.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -101,11 +101,11 @@ pub const fn assert(text: &str) {
     }
 }
 
-/// Whether a text can be an endpoint: its form only, nothing is looked up. Stricter than `bind`,
-/// which overlooks what surrounds a port.
+/// Checks only the form of an endpoint, and looks nothing up. Stricter than `bind`, which ignores
+/// extra characters around a port.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason why the endpoint is invalid.
 pub const fn check(text: &str) -> Result<(), EndpointError> {
     let bytes = text.as_bytes();
     let Some(colon) = find(bytes, b':', 0) else { return Err(EndpointError::NoTransport) };
@@ -132,7 +132,7 @@ pub const fn check(text: &str) -> Result<(), EndpointError> {
     }
 }
 
-/// Letters, digits, `-`, `_`, and dots between them; at most 200.
+/// Checks a name: letters, digits, `-`, `_`, and dots between them; at most 200 bytes.
 const fn check_name(name: &[u8]) -> Result<(), EndpointError> {
     let mut before = b'.';
     let mut index = 0;
@@ -151,7 +151,7 @@ const fn check_name(name: &[u8]) -> Result<(), EndpointError> {
     if before == b'.' || name.len() > 200 { Err(EndpointError::Address) } else { Ok(()) }
 }
 
-/// The address of a Unix domain socket has room for this number of bytes.
+/// Maximum path length in bytes in the address of a Unix domain socket.
 const PATH_MAX: usize =
     if cfg!(any(target_os = "linux", target_os = "android", windows)) { 107 } else { 103 };
 
@@ -164,7 +164,7 @@ const fn check_ipc(address: &[u8]) -> Result<(), EndpointError> {
     }
 }
 
-/// `host:port`, or `source:port;host:port`.
+/// Checks `host:port`, or `source:port;host:port`.
 const fn check_tcp(address: &[u8]) -> Result<(), EndpointError> {
     let Some(semicolon) = find(address, b';', 0) else { return check_host_port(address) };
     let (source, target) = address.split_at(semicolon);
@@ -206,7 +206,7 @@ const fn check_vsock(address: &[u8]) -> Result<(), EndpointError> {
     }
 }
 
-/// A decimal number of 32 bits.
+/// Parses a decimal number of 32 bits.
 const fn number(digits: &[u8]) -> Option<u32> {
     let mut value = 0_u32;
     let mut rest = digits;
@@ -244,8 +244,8 @@ const fn find_last(bytes: &[u8], wanted: u8) -> Option<usize> {
     None
 }
 
-/// What is wrong with an endpoint that the engine has refused as invalid; `None` if it is not the
-/// endpoint itself.
+/// Returns the reason why the engine refused an endpoint as invalid; `None` if the endpoint itself
+/// is valid.
 pub(crate) fn reason(text: &str, connecting: bool) -> Option<EndpointError> {
     match check(text) {
         Err(reason) => Some(reason),

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it: [`Error`].
+//! Errors and how to react to them: [`Error`].
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::curve::KeyError;
 use crate::endpoint::{self, EndpointError};
 pub use crate::subject::{Subject, Turn};
 
-/// Why an operation did not happen.
+/// Reason why an operation failed.
 ///
-/// The documentation of each variant says what a program can do. Every variant but [`Error::Os`]
-/// stands for one errno of the `zmq_*` man pages, which [`Error::errno`] returns. Variants with a
-/// [`Subject`] know what they are about, the endpoint or the option, and their text names it.
+/// The documentation of each variant says how a program can react. Every variant except
+/// [`Error::Os`] stands for one errno of the `zmq_*` man pages, which [`Error::errno`] returns.
+/// Variants with a [`Subject`] know the endpoint or option concerned, and their text names it.
 ///
 /// ```
 /// use tautline::{Context, Error, Pull};
@@ -38,44 +38,45 @@ pub use crate::subject::{Subject, Turn};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
-    /// It cannot be done now: nothing to receive, or every peer is at its high-water mark; or a
-    /// timeout has passed. Try again later.
+    /// The call cannot succeed now: no message is queued, every peer is at its high-water mark, or
+    /// a timeout has expired. Try again later.
     WouldBlock,
     /// The context was terminated. Close the socket and end.
     Terminated,
     /// A signal arrived while waiting. Call again.
     Interrupted,
-    /// The socket's pattern does not allow this now, for example a REQ socket that sends twice. Do
-    /// first what the [`Turn`] says.
+    /// The socket's pattern does not allow this call now, for example a second send by a REQ
+    /// socket. Take the step in [`Turn`] first.
     WrongState(Turn),
-    /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): no peer has this routing
-    /// id. Drop the message, or wait for the peer.
+    /// ROUTER with [`router_mandatory`](crate::Builder::router_mandatory): the routing id is
+    /// unknown. Drop the message, or wait for the peer.
     Unroutable,
-    /// A value is out of range, or does not go with what was set before. Correct the program or its
+    /// A value is out of range, or conflicts with earlier settings. Correct the program or its
     /// configuration.
     Invalid(Subject),
-    /// An endpoint cannot be parsed, or not be used so. Correct it as the [`EndpointError`] says.
+    /// An endpoint cannot be parsed, or cannot be used in this way. [`EndpointError`] has the
+    /// reason.
     MalformedEndpoint(EndpointError, Subject),
-    /// The text of a CURVE key is not one. Correct it as the [`KeyError`] says.
+    /// A text is not a CURVE key. [`KeyError`] has the reason.
     MalformedKey(KeyError),
-    /// The endpoint's transport is not known here. Correct the endpoint.
+    /// The endpoint's transport is unknown or not built in. Correct the endpoint.
     UnknownTransport(Subject),
-    /// The socket type does not go with the endpoint's transport. Choose another transport.
+    /// The socket type does not support the endpoint's transport. Choose another transport.
     WrongTransport(Subject),
     /// The socket type does not support the operation or the option.
     NotSupported(Subject),
-    /// The address is taken. Choose another one, or `*`.
+    /// The address is in use. Choose another address, or `*`.
     AddressInUse(Subject),
-    /// The address is not one of this machine.
+    /// The address does not belong to this machine.
     AddressNotAvailable(Subject),
     /// The network interface does not exist.
     NoSuchDevice(Subject),
     /// No socket is bound to the address.
     ConnectionRefused(Subject),
-    /// The endpoint was not bound or connected by this socket, or the file or directory does not
+    /// This socket has not bound or connected the endpoint, or the file or directory does not
     /// exist.
     NotFound(Subject),
-    /// There are too many sockets or open files. Close some, or raise the limit.
+    /// Too many sockets or files are open. Close some, or raise the limit.
     TooMany,
     /// The message is too long for its kind.
     MessageTooLong,
@@ -83,11 +84,11 @@ pub enum Error {
     NameTooLong(Subject),
     /// Memory is exhausted.
     OutOfMemory,
-    /// Any other error of the operating system, by its errno.
+    /// Another error of the operating system, by its errno.
     Os(i32, Subject),
 }
 
-/// What operations on sockets and contexts return.
+/// Result of operations on sockets and contexts.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// ```
@@ -101,7 +102,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// assert_eq!(std::io::Error::from(Error::WouldBlock).kind(), std::io::ErrorKind::WouldBlock);
 /// ```
 impl Error {
-    /// The errno that the C library would set.
+    /// Returns the errno that the C library would set.
     pub fn errno(&self) -> i32 {
         use core::Error as Core;
         match self {
@@ -128,13 +129,13 @@ impl Error {
         .errno()
     }
 
-    /// Whether the same call may succeed later without any change: [`Error::WouldBlock`] and
+    /// True if the same call may succeed later without any change: [`Error::WouldBlock`] and
     /// [`Error::Interrupted`].
     pub fn is_temporary(&self) -> bool {
         matches!(self, Error::WouldBlock | Error::Interrupted)
     }
 
-    /// The endpoint that it is about, as it was given to `bind`, `connect`, `unbind` or
+    /// Returns the endpoint that caused the error, as passed to `bind`, `connect`, `unbind` or
     /// `disconnect`.
     pub fn endpoint(&self) -> Option<&str> {
         self.subject()?.endpoint()
@@ -158,7 +159,7 @@ impl Error {
         }
     }
 
-    /// With what it is about, if it has a place for that.
+    /// Adds the subject, if the variant has a field for it.
     #[cold]
     fn about(error: core::Error, subject: Subject) -> Error {
         use core::Error as Core;
@@ -185,13 +186,13 @@ impl Error {
         }
     }
 
-    /// An argument that is wrong: a sentence says which, and why.
+    /// Creates the error for a wrong argument. `sentence` names the argument and the fault.
     #[cold]
     pub(crate) fn invalid(sentence: impl Into<Box<str>>) -> Error {
         Error::Invalid(Subject::sentence(sentence.into()))
     }
 
-    /// Of a call with an endpoint. "Invalid" is told precisely.
+    /// Converts the error of a call with an endpoint. Finds the exact reason for "invalid".
     #[cold]
     pub(crate) fn at(error: core::Error, socket: &core::Socket, endpoint: &str, connecting: bool) -> Error {
         let subject = Subject::at(endpoint, socket.socket_type().name());
@@ -204,14 +205,14 @@ impl Error {
         }
     }
 
-    /// Of setting an option.
+    /// Converts the error of setting an option.
     #[cold]
     pub(crate) fn option(error: core::Error, socket: &core::Socket, number: i32, value: &[u8]) -> Error {
         let fault = || core::option_fault(socket.socket_type(), number, value);
         if error == core::Error::Invalid { Error::invalid(fault()) } else { error.into() }
     }
 
-    /// Of sending on a socket. Not to be ready is no rare error, and costs nothing.
+    /// Converts the error of a send. `WouldBlock` is frequent and must stay cheap.
     #[inline]
     pub(crate) fn sending(error: core::Error, socket: &core::Socket) -> Error {
         match error {
@@ -220,7 +221,7 @@ impl Error {
         }
     }
 
-    /// Of receiving on a socket.
+    /// Converts the error of a receive.
     #[inline]
     pub(crate) fn receiving(error: core::Error, socket: &core::Socket) -> Error {
         match error {
@@ -293,8 +294,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An error of the operating system that is about an endpoint is wrapped, so that it still names
-/// it.
+/// Wraps a system error with an endpoint, so that the endpoint stays in the text.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Results of the hot path have room for it: as much as for an errno and a reason.
+    /// The small size keeps results on the hot path cheap: an errno and a reason.
     #[test]
     fn an_error_is_two_words() {
         assert!(size_of::<Error>() <= 16);

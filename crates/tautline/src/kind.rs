@@ -1,10 +1,10 @@
-//! The kinds of sockets, and what each of them can do: calls that a kind does not have do not
+//! The kinds of sockets and the operations of each kind. Calls that a kind does not support do not
 //! compile.
 //!
 //! ```
 //! use tautline::{Socket, kind};
 //!
-//! /// Any socket with questions and answers.
+//! /// Works with any socket that sends and receives.
 //! fn ask<K: kind::Sends + kind::Receives>(socket: &mut Socket<K>, question: &str) -> tautline::Result<tautline::Message> {
 //!     socket.send(question)?;
 //!     socket.recv()
@@ -18,7 +18,7 @@
 
 pub use tautline_core::SocketType;
 
-/// Of a type whose sockets send and receive in turn: what is true of REQ, or of REP.
+/// Returns `req` for REQ, `rep` for REP, and `None` for types without fixed turns.
 pub(crate) fn in_turn<T>(socket_type: SocketType, req: T, rep: T) -> Option<T> {
     match socket_type {
         SocketType::Req => Some(req),
@@ -36,10 +36,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A kind of socket: the type parameter of [`Socket`](crate::Socket). Implemented by the types of
-/// this module only.
+/// A kind of socket: the type parameter of [`Socket`](crate::Socket). Only the types of this module
+/// implement it.
 pub trait Kind: sealed::Sealed + Send + 'static {
-    /// Its number and name.
+    /// Number and name of the socket type.
     const TYPE: SocketType;
 }
 
@@ -59,7 +59,7 @@ pub trait Sends: Kind {}
 )]
 pub trait Receives: Kind {}
 
-/// Kinds whose messages may have several parts: all but the newer, thread-safe ones of libzmq.
+/// Kinds whose messages may have several parts: all except the newer, thread-safe kinds of libzmq.
 #[diagnostic::on_unimplemented(
     message = "the messages of `{Self}` sockets have one part",
     label = "only kinds with messages of several parts have this",
@@ -75,7 +75,7 @@ pub trait ManyParts: Kind {}
 )]
 pub trait Subscribes: Kind {}
 
-/// Kinds that distribute to subscribers: PUB and XPUB.
+/// Kinds that distribute messages to subscribers: PUB and XPUB.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` sockets have no subscribers",
     label = "only PUB and XPUB have this"
@@ -96,7 +96,7 @@ pub trait HasTopics: Kind {}
 )]
 pub trait Routes: Kind {}
 
-/// Kinds that can tell a ROUTER that they are there: REQ, REP, DEALER and ROUTER.
+/// Kinds that can announce themselves to a ROUTER: REQ, REP, DEALER and ROUTER.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` sockets do not talk to ROUTERs",
     label = "only REQ, REP, DEALER and ROUTER have this"
@@ -110,7 +110,7 @@ pub trait Probes: Kind {}
 )]
 pub trait Greets: Kind {}
 
-/// Kinds that ask: REQ.
+/// Kinds that send requests and wait for the reply: REQ.
 #[diagnostic::on_unimplemented(message = "`{Self}` sockets do not ask", label = "only REQ has this")]
 pub trait Asks: Kind {}
 
@@ -148,39 +148,39 @@ macro_rules! kinds {
 kinds! {
     /// Exclusive pair (RFC 31).
     Pair: Sends Receives ManyParts Splits;
-    /// Distributes to subscribers (RFC 29).
+    /// Distributes messages to subscribers (RFC 29).
     Pub: Sends ManyParts Publishes HasTopics;
-    /// Receives what it has subscribed to (RFC 29).
+    /// Receives the messages that it subscribed to (RFC 29).
     Sub: Receives ManyParts Subscribes HasTopics;
-    /// PUB that sees its subscribers' subscriptions (RFC 29).
+    /// PUB that receives the subscriptions of its subscribers (RFC 29).
     XPub: Sends Receives ManyParts Publishes Splits HasTopics;
     /// SUB that subscribes by sending (RFC 29).
     XSub: Sends Receives ManyParts Subscribes Splits HasTopics;
-    /// Asks one of its peers, and waits for the answer (RFC 28).
+    /// Sends a request to one of its peers, and waits for the reply (RFC 28).
     Req: Sends Receives ManyParts Asks Probes;
-    /// Answers (RFC 28).
+    /// Answers requests (RFC 28).
     Rep: Sends Receives ManyParts Routes Probes;
-    /// Asks many peers at once (RFC 28).
+    /// Sends requests to many peers at once (RFC 28).
     Dealer: Sends Receives ManyParts Splits Probes Greets;
     /// Answers each peer by its routing id (RFC 28).
     Router: Sends Receives ManyParts Routes Splits Addresses Probes Greets;
-    /// Hands out work (RFC 30).
+    /// Distributes work (RFC 30).
     Push: Sends ManyParts;
-    /// Takes work (RFC 30).
+    /// Receives work (RFC 30).
     Pull: Receives ManyParts;
-    /// Asks SERVERs (RFC 47, a draft).
+    /// Sends requests to SERVERs (RFC 47, a draft).
     Client: Sends Receives;
     /// Answers CLIENTs (RFC 47, a draft).
     Server: Sends Receives;
-    /// Distributes to groups (RFC 48, a draft).
+    /// Distributes messages to groups (RFC 48, a draft).
     Radio: Sends;
-    /// Receives what is sent to the groups it has joined (RFC 48, a draft).
+    /// Receives the messages of the groups that it has joined (RFC 48, a draft).
     Dish: Receives;
-    /// Hands out work (RFC 49, a draft).
+    /// Distributes work (RFC 49, a draft).
     Scatter: Sends;
-    /// Takes work (RFC 49, a draft).
+    /// Receives work (RFC 49, a draft).
     Gather: Receives;
-    /// Asks and answers (RFC 51, a draft).
+    /// Sends requests and replies (RFC 51, a draft).
     Peer: Sends Receives;
     /// Exclusive pair (RFC 52, a draft).
     Channel: Sends Receives;

@@ -18,55 +18,55 @@
 //! # Ok(()) }
 //! ```
 //!
-//! * A [`Context`] for the program, a [`Socket`] for each purpose: [`Push`], [`Pull`], [`Pub`],
-//!   [`Sub`], [`Req`], [`Rep`], [`Dealer`], [`Router`], [`Pair`], ... What a kind cannot do does
-//!   not compile.
-//! * Options with Rust types in a [`Builder`]; what has no name there can be set by number.
-//! * [`Message`] for one part, [`Multipart`] for several; `send` takes whatever converts into a
-//!   [`Frame`].
+//! * One [`Context`] for the program, and one [`Socket`] for each purpose: [`Push`], [`Pull`],
+//!   [`Pub`], [`Sub`], [`Req`], [`Rep`], [`Dealer`], [`Router`], [`Pair`], ... A call that a kind
+//!   does not support does not compile.
+//! * Options with Rust types in a [`Builder`]. Options without a method there can be set by number.
+//! * [`Message`] for one part, [`Multipart`] for several parts. `send` takes every type that
+//!   converts into a [`Frame`].
 //! * [`aio`]: the same sockets for async programs, on any executor.
-//! * [`curve`] and [`zap`]: encryption, and which peers may come in. [`monitor`]: events and
-//!   statistics.
-//! * [`replay`]: a PUB that keeps its last messages, and a SUB that asks for those it has missed.
-//! * [`topics`]: publish and subscribe by name and glob, in a process, on a host, between hosts.
-//! * [`Socket::split`] for a thread that sends and one that receives, [`poll()`] for many sockets,
-//!   [`proxy()`] to join two.
-//! * Messages are batched on the wire by themselves, and the first one of a lull goes out at once.
-//!   There is nothing to flush. A program that has many messages at hand may use
+//! * [`curve`] and [`zap`]: encryption and access control. [`monitor`]: events and statistics.
+//! * [`replay`]: a PUB that keeps its last messages, and a SUB that requests the messages it
+//!   missed.
+//! * [`topics`]: publish and subscribe by name and glob, within a process, a host or a network.
+//! * [`Socket::split`] for one sending and one receiving thread, [`poll()`] for many sockets,
+//!   [`proxy()`] to join two sockets.
+//! * Messages are batched on the wire automatically. If a connection is idle, the first message is
+//!   sent at once. The program never has to flush. If it has many messages ready, it can use
 //!   [`Socket::send_batch`] and [`Socket::recv_batch`].
-//! * [`Context::terminate_within`]: an end with a deadline.
-//! * A forked child makes a context of its own. It may drop sockets of its parent and must not use
-//!   them otherwise; a call that would wait fails there.
+//! * [`Context::terminate_within`]: shutdown with a deadline.
+//! * A forked child must create its own context. It may drop sockets of its parent, but must not
+//!   use them otherwise. A call that would wait fails in the child.
 //!
-//! New to ZeroMQ? [The guide](guide) takes an hour. From another ZeroMQ for Rust [the way is
-//! short](migration).
+//! If you are new to ZeroMQ, [the guide](guide) takes an hour. If you use another ZeroMQ crate, see
+//! the short [migration guide](migration).
 //!
 //! # Features
 //!
-//! | feature | default | what it brings |
+//! | feature | default | effect |
 //! |---|---|---|
-//! | `tokio` | off | on tokio, the task that waits does the I/O itself: no change of threads |
-//! | `bytes` | off | [`Message`] from and to `bytes::Bytes`, without copying large ones |
+//! | `tokio` | off | on tokio, the waiting task does the I/O itself, without a thread switch |
+//! | `bytes` | off | converts [`Message`] from and to `bytes::Bytes`; large bodies are not copied |
 //! | `futures` | off | `Stream` and `Sink` for [`aio::Socket`], `Stream` for [`aio::Monitor`] |
-//! | `tracing` | off | what happens to connections, as events of the crate `tracing`; see [`trace`] |
-//! | `metrics` | off | what sockets have done, as metrics of the crate `metrics`; see [`mod@metrics`] |
-//! | `serde` | off | events, statistics, errors, keys and messages as JSON and the like; see [`mod@serde`] |
+//! | `tracing` | off | connection events as events of the crate `tracing`; see [`trace`] |
+//! | `metrics` | off | socket statistics as metrics of the crate `metrics`; see [`mod@metrics`] |
+//! | `serde` | off | serializes events, statistics, errors, keys and messages; see [`mod@serde`] |
 //! | `tls` | off | the transports `tls+tcp` and `wss`; the only feature that needs a C compiler |
 //!
 //! # Threads
 //!
-//! A socket may be moved to another thread, and is used by one at a time: its methods take `&mut
-//! self`. [`Socket::split`] it for two; between more threads use several sockets, over `inproc` for
-//! example. [`Context`]s are shared freely.
+//! A socket can move to another thread, but only one thread uses it at a time: its methods take
+//! `&mut self`. [`Socket::split`] makes two halves for two threads. For more threads, use several
+//! sockets, for example over `inproc`. [`Context`]s can be shared freely.
 //!
 //! # Versions
 //!
-//! Rust 1.89 or newer, on Linux. A newer Rust is asked for by a new minor version only. Public
+//! Rust 1.89 or newer, on Linux. Only a new minor version raises the required Rust version. Public
 //! enums and structs that may grow are `non_exhaustive`.
 
 #![forbid(unsafe_code)]
 
-// The programs in the documents beside the crate are run with its examples.
+// Runs the programs in the Markdown documents as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -123,25 +123,25 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Exclusive pair (RFC 31).
 pub type Pair = Socket<kind::Pair>;
-/// Distributes to subscribers (RFC 29).
+/// Distributes messages to subscribers (RFC 29).
 pub type Pub = Socket<kind::Pub>;
-/// Receives what it has subscribed to (RFC 29).
+/// Receives the messages that it subscribed to (RFC 29).
 pub type Sub = Socket<kind::Sub>;
-/// PUB that sees its subscribers' subscriptions.
+/// PUB that receives the subscriptions of its subscribers.
 pub type XPub = Socket<kind::XPub>;
 /// SUB that subscribes by sending.
 pub type XSub = Socket<kind::XSub>;
-/// Asks (RFC 28).
+/// Sends requests (RFC 28).
 pub type Req = Socket<kind::Req>;
-/// Answers (RFC 28).
+/// Answers requests (RFC 28).
 pub type Rep = Socket<kind::Rep>;
-/// Asks many peers at once (RFC 28).
+/// Sends requests to many peers at once (RFC 28).
 pub type Dealer = Socket<kind::Dealer>;
 /// Answers each peer by its routing id (RFC 28).
 pub type Router = Socket<kind::Router>;
-/// Hands out work (RFC 30).
+/// Distributes work (RFC 30).
 pub type Push = Socket<kind::Push>;
-/// Takes work (RFC 30).
+/// Receives work (RFC 30).
 pub type Pull = Socket<kind::Pull>;
 /// Raw TCP.
 pub type Stream = Socket<kind::Stream>;

@@ -1,4 +1,5 @@
-//! Messages: one part ([`Message`]), several ([`Multipart`]), and what can be sent ([`Frame`]).
+//! Messages: one part ([`Message`]), several parts ([`Multipart`]), and the argument of `send`
+//! ([`Frame`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +8,13 @@ use std::str::Utf8Error;
 
 use tautline_core as core;
 
-/// From how many bytes on sharing a body costs less than copying it.
+/// Minimum size in bytes from which sharing a body is cheaper than copying it.
 #[cfg(feature = "bytes")]
 const WORTH_SHARING: usize = 8 * 1024;
 
-/// One message part: bytes, and what is known of the peer that sent them.
+/// One message part: its bytes and the properties of the peer that sent it.
 ///
-/// Bodies of up to 40 bytes lie in the value itself. Larger ones are shared by clones.
+/// Bodies of up to 40 bytes are stored in the value itself. Clones share larger bodies.
 ///
 /// ```
 /// use tautline::Message;
@@ -36,7 +37,7 @@ pub struct Message(pub(crate) core::Message);
 /// assert_eq!(message.to_string_lossy(), "\u{FFFD}Mail");
 /// assert_eq!(message.share(), message);
 ///
-/// // A received message knows where it comes from.
+/// // A received message carries the properties of its sender.
 /// let context = Context::new();
 /// let mut pull = Dealer::new(&context)?;
 /// let endpoint = pull.bind("tcp://127.0.0.1:*")?;
@@ -49,67 +50,67 @@ pub struct Message(pub(crate) core::Message);
 /// # Ok(()) }
 /// ```
 impl Message {
-    /// An empty message.
+    /// Creates an empty message.
     pub const fn new() -> Self {
         Message(core::Message::new())
     }
 
-    /// The body.
+    /// Returns the body.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     ///
     /// # Errors
-    /// If it is not UTF-8.
+    /// Returns an error if the body is not UTF-8.
     pub fn as_str(&self) -> std::result::Result<&str, Utf8Error> {
         std::str::from_utf8(self.as_bytes())
     }
 
-    /// The body as text, with everything that is not UTF-8 replaced.
+    /// Returns the body as text; invalid UTF-8 is replaced.
     pub fn to_string_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.as_bytes())
     }
 
-    /// The body, to be changed. A body that is shared with other messages is copied first.
+    /// Returns the body for writing. A body that is shared with other messages is copied first.
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
         self.0.as_mut_slice()
     }
 
-    /// Whether more parts of the same message follow (only on received messages).
+    /// True if more parts of the same message follow. Only set on received messages.
     pub fn has_more(&self) -> bool {
         self.0.more()
     }
 
-    /// A property of the peer that sent the message, as `zmq_msg_gets(3)`: `Socket-Type`,
-    /// `Identity`, `Peer-Address`, `User-Id`, or what the peer has added to its handshake.
+    /// Returns a property of the peer that sent the message, as `zmq_msg_gets(3)`: `Socket-Type`,
+    /// `Identity`, `Peer-Address`, `User-Id`, or a property that the peer added to its handshake.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.0.property(name)?.to_str().ok()
     }
 
-    /// The name that the peer has for the context's [`zap`](crate::zap) handler that has let it in:
-    /// the property `User-Id`.
+    /// Returns the name that the context's [`zap`](crate::zap) handler gave the peer: the property
+    /// `User-Id`.
     pub fn user_id(&self) -> Option<&str> {
         self.property("User-Id")
     }
 
-    /// Where the peer that sent the message is, its IP address for example: the property
-    /// `Peer-Address`.
+    /// Returns the address of the peer that sent the message, for example its IP address: the
+    /// property `Peer-Address`.
     pub fn peer_address(&self) -> Option<&str> {
         self.property("Peer-Address")
     }
 
-    /// All properties of the peer that sent the message, by name; those that are not UTF-8 are left
-    /// out.
+    /// Returns all properties of the peer that sent the message, as pairs of name and value.
+    /// Properties that are not UTF-8 are omitted.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.0.metadata().into_iter().flat_map(|metadata| metadata.iter());
         all.filter_map(|(name, value)| Some((name, value.to_str().ok()?)))
     }
 
-    /// A message whose body is what `owner` shows, a memory-mapped file for example. A large body
-    /// is not copied; the owner is dropped with the last message that refers to it, on whatever
-    /// thread.
+    /// Creates a message whose body is the bytes of `owner`, for example of a memory-mapped file. A
+    /// large body is not copied. The owner is dropped with the last message that refers to it, on
+    /// any thread.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -123,13 +124,13 @@ impl Message {
         Message(core::Message::from_owner(owner))
     }
 
-    /// A message whose body is constant; it is not copied.
+    /// Creates a message with a constant body, which is not copied.
     pub const fn from_static(bytes: &'static [u8]) -> Self {
         Message(core::Message::from_static(bytes))
     }
 
-    /// Another message with the same body, without a copy if the body is large. Cloning needs no
-    /// `mut` but copies.
+    /// Returns another message with the same body, without a copy if the body is large. Cloning
+    /// needs no `mut` but copies.
     #[must_use]
     pub fn share(&mut self) -> Message {
         Message(self.0.share())
@@ -174,7 +175,7 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Message {
 
 impl Eq for Message {}
 
-/// As the bytes do.
+/// Hashes like the byte slice.
 impl std::hash::Hash for Message {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.as_bytes().hash(state);
@@ -199,29 +200,28 @@ impl From<&str> for Message {
     }
 }
 
-/// Without a copy.
+/// Does not copy.
 impl From<Vec<u8>> for Message {
     fn from(bytes: Vec<u8>) -> Self {
         Message(core::Message::from_vec(bytes))
     }
 }
 
-/// Without a copy.
+/// Does not copy.
 impl From<String> for Message {
     fn from(text: String) -> Self {
         Message::from(text.into_bytes())
     }
 }
 
-/// One copy.
+/// Copies once.
 impl From<Message> for Vec<u8> {
     fn from(message: Message) -> Self {
         message.as_bytes().to_vec()
     }
 }
 
-/// Without a copy if that is worth while: from 8 KiB on the message keeps the `Bytes` alive
-/// instead.
+/// Does not copy from 8 KiB on: the message keeps the `Bytes` alive instead.
 #[cfg(feature = "bytes")]
 impl From<bytes::Bytes> for Message {
     fn from(bytes: bytes::Bytes) -> Self {
@@ -229,7 +229,7 @@ impl From<bytes::Bytes> for Message {
     }
 }
 
-/// Without a copy: the message itself becomes the owner.
+/// Does not copy: the message itself becomes the owner.
 #[cfg(feature = "bytes")]
 impl From<Message> for bytes::Bytes {
     fn from(message: Message) -> Self {
@@ -237,21 +237,21 @@ impl From<Message> for bytes::Bytes {
     }
 }
 
-/// What `send` takes: bytes that are copied straight into the socket's queue, or a message that is
+/// Argument of `send`: bytes that are copied directly into the socket's queue, or a message that is
 /// moved.
 ///
-/// Everything that converts into it can be sent: `&[u8]`, `&str`, `Vec<u8>`, `String`, [`Message`],
-/// ...
+/// Every type that converts into a `Frame` can be sent: `&[u8]`, `&str`, `Vec<u8>`, `String`,
+/// [`Message`], ...
 #[derive(Debug)]
 pub enum Frame<'a> {
-    /// Copied into the queue; no message object is made.
+    /// Copied into the queue, without creating a message object.
     Borrowed(&'a [u8]),
-    /// Moved; large bodies are not copied.
+    /// Moved. Large bodies are not copied.
     Owned(Message),
 }
 
 impl Frame<'_> {
-    /// The body.
+    /// Returns the body.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Frame::Borrowed(bytes) => bytes,
@@ -278,14 +278,14 @@ impl<'a> From<&'a str> for Frame<'a> {
     }
 }
 
-/// An element of a slice of texts.
+/// For the elements of a slice of strings.
 impl<'a> From<&&'a str> for Frame<'a> {
     fn from(text: &&'a str) -> Self {
         Frame::Borrowed(text.as_bytes())
     }
 }
 
-/// An element of a slice of slices.
+/// For the elements of a slice of byte slices.
 impl<'a> From<&&'a [u8]> for Frame<'a> {
     fn from(bytes: &&'a [u8]) -> Self {
         Frame::Borrowed(bytes)
@@ -360,7 +360,7 @@ pub struct Multipart(Vec<Message>);
 /// assert_eq!(message.into_parts(), ["body"]);
 /// ```
 impl Multipart {
-    /// A message without parts yet; it cannot be sent like this.
+    /// Creates a message without parts. It cannot be sent until it has a part.
     pub const fn new() -> Self {
         Multipart(Vec::new())
     }
@@ -370,12 +370,12 @@ impl Multipart {
         self.0.push(part.into());
     }
 
-    /// Takes the first part off, the routing id of a message from a ROUTER for example.
+    /// Removes and returns the first part, for example the routing id of a message from a ROUTER.
     pub fn pop_front(&mut self) -> Option<Message> {
         (!self.0.is_empty()).then(|| self.0.remove(0))
     }
 
-    /// The parts.
+    /// Returns the parts.
     pub fn into_parts(self) -> Vec<Message> {
         self.0
     }
@@ -434,7 +434,7 @@ impl<'a> IntoIterator for &'a Multipart {
 impl<const N: usize> TryFrom<Multipart> for [Message; N] {
     type Error = Multipart;
 
-    /// The message itself if it does not have just that number of parts.
+    /// Returns the message unchanged if it does not have exactly this number of parts.
     fn try_from(message: Multipart) -> std::result::Result<Self, Multipart> {
         message.0.try_into().map_err(Multipart)
     }

@@ -1,12 +1,12 @@
-//! What sockets have done, as metrics of the crate `metrics`: the feature `metrics`.
+//! Socket statistics as metrics of the crate `metrics`: the feature `metrics`.
 //!
-//! A socket's numbers are read by the thread that has the socket, so nothing runs in the
-//! background. The program makes a `Reporter` by `Socket::reporter` or `aio::Socket::reporter`, and
-//! hands it the socket's [`Statistics`](crate::monitor::Statistics) as often as it likes, every ten
-//! seconds for example. The program's recorder, such as `metrics-exporter-prometheus`, is to be
-//! installed before. Messages cost nothing more.
+//! The thread that owns the socket reads its statistics, so no background work is needed. The
+//! program creates a `Reporter` by `Socket::reporter` or `aio::Socket::reporter`. It regularly
+//! passes the socket's [`Statistics`](crate::monitor::Statistics) to it, for example every ten
+//! seconds. Install the program's recorder first, such as `metrics-exporter-prometheus`. Messages
+//! have no extra cost.
 //!
-//! | metric | kind | unit | what |
+//! | metric | kind | unit | source |
 //! |---|---|---|---|
 //! | `tautline_sent_messages_total` | counter | count | `messages_sent` |
 //! | `tautline_sent_bytes_total` | counter | bytes | `bytes_sent`: with frame headers |
@@ -23,10 +23,10 @@
 //! | `tautline_failed_handshakes_total` | counter | count | `failed_handshakes` |
 //! | `tautline_topics_refused_total` | counter | count | `topics_refused` |
 //!
-//! All of them have the labels `socket`, the type of the socket (`PULL`), and `name`, which the
-//! program gives. It may add others, the endpoint for example. Sockets with the same labels add up,
-//! so those of a pool of workers may have one name. What a reporter has added to the gauges goes
-//! when it is dropped.
+//! All metrics have the labels `socket`, the type of the socket (`PULL`), and `name`, which the
+//! program chooses. The program can add labels, for example the endpoint. The values of sockets
+//! with equal labels are added, so a pool of workers can share one name. When a reporter is
+//! dropped, its share of the gauges is subtracted.
 //!
 //! ```
 //! # #[cfg(feature = "metrics")]
@@ -46,7 +46,7 @@
 //! loop {
 //!     match pull.recv() {
 //!         Ok(order) => println!("{order:?}"),
-//!         // Nothing has come for a second.
+//!         // No message arrived for a second.
 //!         Err(Error::WouldBlock) => {}
 //!         Err(error) => return Err(error),
 //!     }

@@ -1,8 +1,7 @@
-//! What happens to a socket's connections, as typed events; and what it has done so far, as
-//! numbers.
+//! Connection events of a socket as typed values, and its counters.
 //!
-//! [`Socket::monitor`](crate::Socket::monitor) gives a [`Monitor`]: a blocking iterator, or by
-//! [`Monitor::into_async`] a stream of [`Event`]s.
+//! [`Socket::monitor`](crate::Socket::monitor) returns a [`Monitor`]: a blocking iterator of
+//! [`Event`]s, or a stream after [`Monitor::into_async`].
 //! [`Socket::statistics`](crate::Socket::statistics) needs no monitor.
 //!
 //! ```
@@ -40,15 +39,15 @@ use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::{Context, Pair, Socket, aio};
 
-/// Names the monitors of the process.
-// Relaxed: number: only that it differs.
+/// Number of the next monitor, for its name in the process.
+// Relaxed: number: each one only has to be unique.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The events of one socket, from [`Socket::monitor`](crate::Socket::monitor).
+/// Events of one socket, from [`Socket::monitor`](crate::Socket::monitor).
 ///
-/// As an iterator it waits for each event, and ends when the socket is closed and has sent what it
-/// lingers for, gets another monitor, or the context ends. A program that reads too slowly misses
-/// events: a thousand are kept.
+/// The iterator waits for each event. It ends when the closed socket has sent its lingering
+/// messages, when the socket gets another monitor, or when the context ends. At most a thousand
+/// events are queued. If the program reads too slowly, further events are lost.
 #[derive(Debug)]
 pub struct Monitor {
     socket: Pair,
@@ -64,26 +63,26 @@ impl Monitor {
         Ok(Monitor { socket: events, over: false })
     }
 
-    /// The next event; waits until there is one.
+    /// Returns the next event; waits if necessary.
     ///
     /// # Errors
-    /// [`Error::Terminated`], also after [`EventKind::Stopped`]; [`Error::Interrupted`].
+    /// Returns [`Error::Terminated`], also after [`EventKind::Stopped`], or [`Error::Interrupted`].
     pub fn recv(&mut self) -> Result<Event> {
         self.next_event(Pair::recv_multipart)
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is none, and those of [`recv`](Self::recv).
+    /// Returns [`Error::WouldBlock`] if no event is queued, and the errors of [`recv`](Self::recv).
     pub fn try_recv(&mut self) -> Result<Event> {
         self.next_event(Pair::try_recv_multipart)
     }
 
-    /// The next event, if there is one within this time.
+    /// Returns the next event; waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there was none, and those of [`recv`](Self::recv).
+    /// Returns [`Error::WouldBlock`] after the timeout, and the errors of [`recv`](Self::recv).
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Event> {
         if !self.over {
             self.socket.wait_readable(Some(timeout))?;
@@ -91,7 +90,7 @@ impl Monitor {
         self.try_recv()
     }
 
-    /// The same events for an async program.
+    /// Converts the monitor for an async program.
     #[must_use]
     pub fn into_async(self) -> aio::Monitor {
         aio::Monitor::new(self.socket.into_async(), self.over)
@@ -125,26 +124,26 @@ impl Iterator for Monitor {
 }
 
 impl<K: Kind> Socket<K> {
-    /// From now on tells what happens to the connections; see [`monitor`](crate::monitor). A socket
-    /// has one monitor: an earlier one ends.
+    /// Starts reporting connection events; see [`monitor`](crate::monitor). A socket has one
+    /// monitor. A new monitor ends the previous one.
     ///
     /// # Errors
-    /// [`Error::TooMany`], [`Error::Terminated`].
+    /// Returns [`Error::TooMany`] or [`Error::Terminated`].
     pub fn monitor(&mut self) -> Result<Monitor> {
         Monitor::start(&self.context, &mut self.inner)
     }
 
-    /// What the socket has done so far, and what waits in it now. Costs the messages nothing.
+    /// Returns the counters of the socket and its queue lengths. Adds no work per message.
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn statistics(&mut self) -> Result<Statistics> {
         Statistics::read(&mut self.inner)
     }
 
-    /// The peers now, with what has gone to each of them and come from it. One that is still being
-    /// connected to is among them. Costs the messages nothing. Times of the last activity are only
-    /// seen from outside ([`Context::observe`](crate::Context::observe)).
+    /// Returns the current peers, with the traffic of each peer. Peers that are still being
+    /// connected are included. Adds no work per message. Times of the last activity are only
+    /// visible to external tools ([`Context::observe`](crate::Context::observe)).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -165,16 +164,16 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn peers(&mut self) -> Result<Vec<PeerReport>> {
         Ok(self.inner.peers()?)
     }
 
-    /// Shows, with the socket, what the program does with its messages, to tools that look at the
-    /// process from outside ([`Context::observe`](crate::Context::observe)): a name, what is
-    /// promised, and the program's own counts. `tell` is asked at each look, on a thread of the
-    /// library. A later call takes the place of an earlier one. Without effect, and cost, if the
-    /// socket is not observed.
+    /// Reports how the program handles its messages to external tools
+    /// ([`Context::observe`](crate::Context::observe)): a name, the promised guarantee, and the
+    /// program's own counters. A library thread calls `tell` whenever a tool reads the socket. A
+    /// later call replaces an earlier one. If the socket is not observed, the call has no effect
+    /// and no cost.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -198,17 +197,18 @@ impl<K: Kind> Socket<K> {
         tautline_core::show_route(&self.inner, tell);
     }
 
-    /// Waits until at least `count` peers are connected, for `timeout` (`None`: for ever). Whether
-    /// they are.
+    /// Waits until at least `count` peers are connected, for at most `timeout` (`None`: without
+    /// limit). Returns false after the timeout.
     ///
     /// # Errors
-    /// [`Error::Terminated`]; [`Error::Interrupted`] by a signal: call again.
+    /// Returns [`Error::Terminated`], or [`Error::Interrupted`] on a signal: call again.
     pub fn wait_for_peers(&mut self, count: usize, timeout: impl Into<Option<Duration>>) -> Result<bool> {
         outcome(self.inner.wait_for_peers(count, deadline(timeout.into())))
     }
 
     /// Waits until the peers of a publisher have subscribed to at least `count` different topics,
-    /// for `timeout` (`None`: for ever). Whether they have. What is published then reaches them.
+    /// for at most `timeout` (`None`: without limit). Returns false after the timeout. Messages
+    /// that are published later reach these subscribers.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -225,7 +225,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for sockets without topics, and as
+    /// Returns [`Error::NotSupported`] for sockets without topics, and the errors of
     /// [`wait_for_peers`](Self::wait_for_peers).
     pub fn wait_for_subscriptions(
         &mut self,
@@ -240,7 +240,7 @@ impl<K: Kind> aio::Socket<K> {
     /// See [`crate::Socket::monitor`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::monitor`].
+    /// Returns the errors of [`crate::Socket::monitor`].
     pub fn monitor(&mut self) -> Result<aio::Monitor> {
         self.get_mut().monitor().map(Monitor::into_async)
     }
@@ -248,7 +248,7 @@ impl<K: Kind> aio::Socket<K> {
     /// See [`crate::Socket::peers`].
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn peers(&mut self) -> Result<Vec<PeerReport>> {
         self.get_mut().peers()
     }
@@ -261,7 +261,7 @@ impl<K: Kind> aio::Socket<K> {
     /// See [`crate::Socket::statistics`].
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn statistics(&mut self) -> Result<Statistics> {
         self.get_mut().statistics()
     }
@@ -271,7 +271,7 @@ fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|time| Instant::now().checked_add(time))
 }
 
-/// Whether what was waited for has come before the deadline.
+/// Returns true if the wait succeeded before the deadline.
 fn outcome(waited: std::result::Result<(), tautline_core::Error>) -> Result<bool> {
     match waited {
         Ok(()) => Ok(true),

@@ -75,14 +75,14 @@ pub(crate) const ONLY_FIRST_SUBSCRIBE: i32 = 108;
 pub(crate) const HELLO_MSG: i32 = 110;
 pub(crate) const DISCONNECT_MSG: i32 = 111;
 pub(crate) const HICCUP_MSG: i32 = 114;
-/// Of our own.
+/// Option of Tautline, not of libzmq.
 pub(crate) const MAX_SUBSCRIPTIONS: i32 = 0x5441_0010;
 
-/// Of the engine's own.
+/// Option of Tautline's engine.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;
 pub(crate) const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
 
-/// Options that a second socket of the same program does not share: those of the queues, of the
+/// Options that a second socket of the same program must not inherit: options of queues, of the
 /// pattern, and of one endpoint.
 pub(crate) const OF_ONE_SOCKET: &[i32] = &[
     ROUTING_ID,
@@ -113,7 +113,7 @@ pub(crate) const OF_ONE_SOCKET: &[i32] = &[
 /// TLS options for the identity of a socket and the authorities that it trusts.
 pub(crate) const CERTIFICATES: &[i32] = &[WSS_KEY_PEM, WSS_CERT_PEM, WSS_TRUST_PEM];
 
-/// Longest text of an option that can be read.
+/// Maximum length of a text option that can be read.
 const TEXT_MAX: usize = 1024;
 
 pub(crate) fn set_int(socket: &mut core::Socket, number: i32, value: i32) -> Result<()> {
@@ -124,7 +124,7 @@ pub(crate) fn set(socket: &mut core::Socket, number: i32, value: &[u8]) -> Resul
     socket.set_option(number, value).map_err(|error| Error::option(error, socket, number, value))
 }
 
-/// The length of the value.
+/// Reads an option into `out` and returns the length of the value.
 pub(crate) fn get(socket: &mut core::Socket, number: i32, out: &mut [u8]) -> Result<usize> {
     socket.option(number, out).map_err(|error| match error {
         core::Error::Invalid => Error::invalid(core::option_read_fault(number, out.len())),
@@ -132,25 +132,25 @@ pub(crate) fn get(socket: &mut core::Socket, number: i32, out: &mut [u8]) -> Res
     })
 }
 
-/// In milliseconds, rounded up; `None` as -1.
+/// Sets an option in milliseconds, rounded up; `None` as -1.
 pub(crate) fn set_duration(socket: &mut core::Socket, number: i32, value: Option<Duration>) -> Result<()> {
     set_int(socket, number, value.map_or(Ok(-1), |time| millis(number, time))?)
 }
 
-/// Rounded up, so that a short time does not become none.
+/// Converts to milliseconds. Rounds up, so that a short time does not become zero.
 pub(crate) fn millis(number: i32, time: Duration) -> Result<i32> {
     i32::try_from(time.as_nanos().div_ceil(1_000_000))
         .map_err(|_| too_much(number, format_args!("{} ms", i32::MAX), format_args!("{time:?}")))
 }
 
-/// The value of an option is beyond what its form can say.
+/// Creates the error for a value above the limit of its form.
 #[cold]
 pub(crate) fn too_much(number: i32, limit: impl Display, value: impl Display) -> Error {
     let name = core::option_name(number).unwrap_or("the option");
     Error::invalid(format!("{name} takes at most {limit}, not {value}"))
 }
 
-/// The text of an option, without the zero at its end.
+/// Returns a text option without its final zero.
 pub(crate) fn text(socket: &mut core::Socket, number: i32) -> Result<String> {
     let mut bytes = vec![0; TEXT_MAX];
     let len = get(socket, number, &mut bytes)?;

@@ -9,9 +9,9 @@ use crate::Socket;
 use crate::error::Result;
 use crate::kind::{Receives, Sends};
 
-/// One thing to wait for: a socket or a descriptor, and what it shall be ready for.
+/// One item to wait for: a socket or a descriptor, and the awaited event.
 ///
-/// Borrows the socket until it is dropped; the outcome is read from it after [`poll`].
+/// It borrows the socket until it is dropped. Read the result from it after [`poll`].
 #[derive(Debug)]
 pub struct PollItem<'a>(Item<'a>);
 
@@ -40,44 +40,44 @@ impl<'a> PollItem<'a> {
         PollItem(Item { watched, events, revents: 0 })
     }
 
-    /// Until a message can be received.
+    /// Waits until a message can be received.
     pub fn readable<K: Receives>(socket: &'a mut Socket<K>) -> Self {
         PollItem::new(Watched::Socket(&mut socket.inner), POLLIN)
     }
 
-    /// Until a message can be sent.
+    /// Waits until a message can be sent.
     pub fn writable<K: Sends>(socket: &'a mut Socket<K>) -> Self {
         PollItem::new(Watched::Socket(&mut socket.inner), POLLOUT)
     }
 
-    /// Until either is possible.
+    /// Waits until a message can be received or sent.
     pub fn either<K: Sends + Receives>(socket: &'a mut Socket<K>) -> Self {
         PollItem::new(Watched::Socket(&mut socket.inner), POLLIN | POLLOUT)
     }
 
-    /// Until a descriptor of another library is readable, or has an error or urgent data.
+    /// Waits until a descriptor of another library is readable, or has an error or urgent data.
     pub fn descriptor(fd: BorrowedFd<'a>) -> Self {
         PollItem::new(Watched::Descriptor(fd.as_raw_fd()), POLLIN | POLLPRI | POLLERR)
     }
 
-    /// After [`poll`]: whether a message can be received, or the descriptor read.
+    /// After [`poll`]: true if a message can be received, or the descriptor can be read.
     pub fn is_readable(&self) -> bool {
         self.0.revents & POLLIN != 0
     }
 
-    /// After [`poll`]: whether a message can be sent.
+    /// After [`poll`]: true if a message can be sent.
     pub fn is_writable(&self) -> bool {
         self.0.revents & POLLOUT != 0
     }
 
-    /// After [`poll`]: whether the descriptor has an error.
+    /// After [`poll`]: true if the descriptor has an error.
     pub fn has_error(&self) -> bool {
         self.0.revents & POLLERR != 0
     }
 }
 
-/// Waits until at least one of the items is ready, for at most `timeout` (`None`: for ever),
-/// `zmq_poll(3)`. Returns how many are.
+/// Waits until at least one item is ready, for at most `timeout` (`None`: without limit),
+/// `zmq_poll(3)`. Returns the number of ready items.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -98,7 +98,7 @@ impl<'a> PollItem<'a> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Interrupted`](crate::Error::Interrupted),
+/// Returns [`Error::Interrupted`](crate::Error::Interrupted) or
 /// [`Error::Terminated`](crate::Error::Terminated).
 pub fn poll(items: &mut [PollItem<'_>], timeout: impl Into<Option<Duration>>) -> Result<usize> {
     let mut inner: Vec<Item<'_>> = items.iter_mut().map(|item| item.reborrow()).collect();

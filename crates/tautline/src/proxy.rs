@@ -1,4 +1,4 @@
-//! Joining two sockets in the calling thread.
+//! Proxies between two sockets in the calling thread.
 
 use crate::Socket;
 use crate::error::Result;
@@ -16,20 +16,20 @@ use crate::kind::{Kind, Receives, Sends};
 /// let mut clients = Router::builder(&context).bind("tcp://127.0.0.1:*")?;
 /// let mut workers = Dealer::builder(&context).bind("inproc://workers")?;
 /// let broker = thread::spawn(move || proxy(&mut clients, &mut workers));
-/// // Any number of REQ connect to the one, of REP to the other.
+/// // Any number of REQ sockets connect to the ROUTER, and of REP sockets to the DEALER.
 /// context.terminate()?;
 /// assert_eq!(broker.join().unwrap(), Err(Error::Terminated));
 /// # Ok(()) }
 /// ```
 ///
 /// # Errors
-/// [`Error::Terminated`](crate::Error::Terminated) when the context ends,
+/// Returns [`Error::Terminated`](crate::Error::Terminated) when the context ends, or
 /// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn proxy<A: Kind, B: Kind>(frontend: &mut Socket<A>, backend: &mut Socket<B>) -> Result<()> {
     Ok(tautline_core::proxy::run(&mut frontend.inner, Some(&mut backend.inner), None, None)?)
 }
 
-/// As [`proxy`], with a copy of every message to `capture`, and commands from `control` (`PAUSE`,
+/// Like [`proxy`], with a copy of every message to `capture`, and commands from `control` (`PAUSE`,
 /// `RESUME`, `STATISTICS`, `TERMINATE`), `zmq_proxy_steerable(3)`. Returns after `TERMINATE`.
 ///
 /// ```
@@ -50,7 +50,7 @@ pub fn proxy<A: Kind, B: Kind>(frontend: &mut Socket<A>, backend: &mut Socket<B>
 /// ```
 ///
 /// # Errors
-/// As [`proxy`].
+/// Returns the errors of [`proxy`].
 pub fn proxy_steerable<A: Kind, B: Kind, C: Sends, D: Receives>(
     frontend: &mut Socket<A>,
     backend: &mut Socket<B>,

@@ -1,4 +1,4 @@
-//! The ids by which a ROUTER knows its peers.
+//! Routing ids: the names of a ROUTER's peers.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,11 +9,11 @@ use crate::error::{Error, Result};
 use crate::kind::{Addresses, Kind};
 use crate::message::{Frame, Message, Multipart};
 
-/// The name of a peer to a ROUTER or STREAM: 1 to 255 bytes. The peer has chosen it
-/// ([`routing_id`](crate::Builder::routing_id)), or the ROUTER has made one up, of 5 bytes
-/// beginning with a zero.
+/// Name of a peer of a ROUTER or STREAM: 1 to 255 bytes. Either the peer has chosen it
+/// ([`routing_id`](crate::Builder::routing_id)), or the ROUTER has generated it: 5 bytes, the first
+/// one zero.
 ///
-/// Compared, hashed and looked up in maps as its bytes.
+/// Compares, hashes and is looked up in maps like its bytes.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -39,20 +39,20 @@ use crate::message::{Frame, Message, Multipart};
 pub struct RoutingId(Message);
 
 impl RoutingId {
-    /// The id that a peer has chosen.
+    /// Creates the id that a peer has chosen.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is empty or has more than 255 bytes.
+    /// Returns [`Error::Invalid`] if it is empty or has more than 255 bytes.
     pub fn new(id: impl AsRef<[u8]>) -> Result<Self> {
         RoutingId::try_from(Message::from(id.as_ref()))
     }
 
-    /// The id.
+    /// Returns the bytes of the id.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// Whether the ROUTER has made it up.
+    /// True if the ROUTER has generated it.
     pub fn is_made_up(&self) -> bool {
         self.first() == Some(&0)
     }
@@ -61,12 +61,13 @@ impl RoutingId {
 impl TryFrom<Message> for RoutingId {
     type Error = Error;
 
-    /// From the first part of a message that a ROUTER has received.
+    /// Converts the first part of a message that a ROUTER has received.
     fn try_from(mut message: Message) -> Result<Self> {
         if !matches!(message.len(), 1..=255) {
             return Err(Error::invalid(format!("a routing id has 1 to 255 bytes, not {}", message.len())));
         }
-        // An id may be kept for long; what is known of the connection need not.
+        // An id may be kept for a long time, so it must not keep the properties of the connection
+        // alive.
         message.0.clear_properties();
         Ok(RoutingId(message))
     }
@@ -122,7 +123,7 @@ impl fmt::Debug for RoutingId {
     }
 }
 
-/// The id first, then the message.
+/// Splits a received message into the id and the remaining parts.
 pub(crate) fn split(mut message: Multipart) -> Result<(RoutingId, Multipart)> {
     let id = message.pop_front().ok_or_else(|| Error::invalid("the message has no routing id"))?;
     Ok((RoutingId::try_from(id)?, message))
@@ -137,11 +138,11 @@ where
 }
 
 impl<K: Kind> Socket<K> {
-    /// Receives a whole message, and the peer that has sent it. What a REQ has sent begins with an
-    /// empty part, its answer must do so, too.
+    /// Receives a whole message and the id of its sender. A message from a REQ begins with an empty
+    /// part. Its reply must begin with an empty part as well.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     pub fn recv_from(&mut self) -> Result<(RoutingId, Multipart)>
     where
         K: Addresses,
@@ -149,10 +150,11 @@ impl<K: Kind> Socket<K> {
         split(self.recv_multipart()?)
     }
 
-    /// As [`recv_from`](Self::recv_from), without waiting.
+    /// Like [`recv_from`](Self::recv_from), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
+    /// [`recv`](Self::recv).
     pub fn try_recv_from(&mut self) -> Result<(RoutingId, Multipart)>
     where
         K: Addresses,
@@ -160,11 +162,11 @@ impl<K: Kind> Socket<K> {
         split(self.try_recv_multipart()?)
     }
 
-    /// Sends a whole message to this peer. If it is not there, the message is dropped, or with
-    /// [`router_mandatory`](crate::Builder::router_mandatory) that is an error.
+    /// Sends a whole message to this peer. If the peer is not connected, the message is dropped, or
+    /// with [`router_mandatory`](crate::Builder::router_mandatory) the call fails.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     pub fn send_to<'a, I>(&mut self, peer: &'a RoutingId, parts: I) -> Result<()>
     where
         K: Addresses,

@@ -1,8 +1,8 @@
-//! Events, statistics, errors, keys and messages as JSON and the like: the feature `serde`.
+//! Serialization of events, statistics, errors, keys and messages: the feature `serde`.
 //!
-//! The types implement `Serialize` of the crate `serde` and, where a value can be made again from
-//! what is written, `Deserialize`. The form is for formats that describe themselves: JSON, CBOR,
-//! MessagePack, YAML.
+//! The types implement `Serialize` of the crate `serde`. They implement `Deserialize` if a value
+//! can be restored from its serialized form. Use self-describing formats: JSON, CBOR, MessagePack,
+//! YAML.
 //!
 //! ```
 //! # #[cfg(feature = "serde")] {
@@ -15,16 +15,16 @@
 //! # }
 //! ```
 //!
-//! The tables have the JSON of every value. It stays as it is; fields and values may be added, so
-//! a reader overlooks fields that it does not know. A number with a unit has it in its name:
-//! `after_ms` is in milliseconds. An `errno` is a number of the system that has written it.
+//! The tables show the JSON of every value. This form is stable. Fields and values may be added, so
+//! a reader must ignore unknown fields. The name of a number includes its unit: `after_ms` is in
+//! milliseconds. An `errno` belongs to the system that wrote it.
 //!
 //! # Events
 //!
-//! A [`monitor::Event`](crate::monitor::Event) is one flat map; `event` names its
+//! A [`monitor::Event`](crate::monitor::Event) is one flat map. `event` is the name of its
 //! [`EventKind`](crate::monitor::EventKind), and `error` the
-//! [`HandshakeError`](crate::monitor::HandshakeError). `claim` and `reason` are left out if there
-//! is none. Written and read.
+//! [`HandshakeError`](crate::monitor::HandshakeError). Empty `claim` and `reason` fields are
+//! omitted. Serialized and deserialized.
 //!
 //! | kind | JSON |
 //! |---|---|
@@ -51,8 +51,8 @@
 //!
 //! # Statistics
 //!
-//! [`monitor::Statistics`](crate::monitor::Statistics) under the names of their fields. Written and
-//! read.
+//! [`monitor::Statistics`](crate::monitor::Statistics) by the names of their fields. Serialized and
+//! deserialized.
 //!
 //! | numbers | JSON |
 //! |---|---|
@@ -60,9 +60,9 @@
 //!
 //! # Errors
 //!
-//! An [`Error`](crate::Error) is written only: its text is of this version, its number of this
-//! system. `endpoint` and `socket` are there if it knows them, and so is `reason`. `message` is for
-//! people, and may change.
+//! An [`Error`](crate::Error) is only serialized: its text belongs to this version, its number to
+//! this system. `endpoint`, `socket` and `reason` are present if they are known. `message` is for
+//! humans, and may change.
 //!
 //! | error | JSON |
 //! |---|---|
@@ -88,10 +88,9 @@
 //! | `OutOfMemory` | `{"error":"out_of_memory","errno":12,"message":"memory is exhausted"}` |
 //! | `Os` | `{"error":"os","errno":13,"message":"Permission denied (os error 13)"}` |
 //!
-//! What is in them is written and read: a [`Turn`](crate::error::Turn), an
-//! [`EndpointError`](crate::endpoint::EndpointError), and by itself a
-//! [`KeyError`](crate::curve::KeyError) and a
-//! [`HandshakeError`](crate::monitor::HandshakeError).
+//! The components of errors are serialized and deserialized: a [`Turn`](crate::error::Turn), an
+//! [`EndpointError`](crate::endpoint::EndpointError), and as separate values a
+//! [`KeyError`](crate::curve::KeyError) and a [`HandshakeError`](crate::monitor::HandshakeError).
 //!
 //! | part of an error | JSON |
 //! |---|---|
@@ -117,13 +116,13 @@
 //!
 //! # Keys and authentication
 //!
-//! A [`PublicKey`](crate::curve::PublicKey) and a [`Claim`](crate::monitor::Claim) are written and
-//! read. A [`SecretKey`](crate::curve::SecretKey) is read, from a file of settings for example, and
-//! never written; the text that it is read from is not wiped. A
-//! [`zap::Request`](crate::zap::Request) and its [`Credentials`](crate::zap::Credentials) are
-//! written without the password, so they cannot be read. A [`Verdict`](crate::zap::Verdict) is
-//! written and read, so another program may judge; its `reason`, `user_id` and `properties` are
-//! left out if there are none.
+//! A [`PublicKey`](crate::curve::PublicKey) and a [`Claim`](crate::monitor::Claim) are serialized
+//! and deserialized. A [`SecretKey`](crate::curve::SecretKey) is only deserialized, for example
+//! from a configuration file; the source text is not wiped. A [`zap::Request`](crate::zap::Request)
+//! and its [`Credentials`](crate::zap::Credentials) are serialized without the password, so they
+//! cannot be deserialized. A [`Verdict`](crate::zap::Verdict) is serialized and deserialized, so
+//! another program can decide about peers. Empty `reason`, `user_id` and `properties` fields are
+//! omitted.
 //!
 //! | key or peer | JSON |
 //! |---|---|
@@ -139,11 +138,11 @@
 //!
 //! # Messages and names
 //!
-//! A [`Message`](crate::Message) is its bytes: a list of numbers in JSON, bytes in formats that
-//! have them. As with a clone, what is known of the peer that has sent it is not in it. It is also
-//! read from text. A [`RoutingId`](crate::RoutingId) has 1 to 255 bytes, or is not read. A
-//! [`PeerId`](crate::PeerId) is written only: it is good for one connection of one socket. A
-//! [`SocketType`](crate::kind::SocketType) has the name that it has on the wire.
+//! A [`Message`](crate::Message) is its bytes: a list of numbers in JSON, or bytes in formats with
+//! a byte type. Like a clone, it does not contain the properties of its sender. It can also be
+//! deserialized from text. A [`RoutingId`](crate::RoutingId) must have 1 to 255 bytes. A
+//! [`PeerId`](crate::PeerId) is only serialized, because it is valid for one connection of one
+//! socket. A [`SocketType`](crate::kind::SocketType) has its name in the protocol.
 //!
 //! | message or name | JSON |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The socket, as a thread uses it: every call may wait.
+//! The blocking socket: every call may wait.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,11 +12,12 @@ use crate::kind::{Kind, ManyParts, Receives, Sends, Subscribes};
 use crate::message::{Frame, Message, Multipart};
 use crate::{Builder, Context, option};
 
-/// A ZeroMQ socket of the kind `K`, used by one thread at a time; it may be moved to another.
+/// A ZeroMQ socket of the kind `K`. One thread uses it at a time, and it can move to another
+/// thread.
 ///
-/// Mostly named by its kind: [`Push`](crate::Push), [`Sub`](crate::Sub), ... Dropping closes it:
-/// what is queued is still sent in the background, for at most the [`linger`](Builder::linger)
-/// time.
+/// Usually named by its kind: [`Push`](crate::Push), [`Sub`](crate::Sub), ... Dropping the socket
+/// closes it. Queued messages are still sent in the background, for at most the
+/// [`linger`](Builder::linger) time.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -50,10 +51,10 @@ pub struct Socket<K: Kind> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// A socket with default options.
+    /// Creates a socket with default options.
     ///
     /// # Errors
-    /// [`Error::TooMany`], [`Error::Terminated`].
+    /// Returns [`Error::TooMany`] or [`Error::Terminated`].
     pub fn new(context: &Context) -> Result<Self> {
         let inner = context.0.socket(K::TYPE)?;
         #[cfg(feature = "tracing")]
@@ -61,64 +62,64 @@ impl<K: Kind> Socket<K> {
         Ok(Socket { inner, context: context.clone(), kind: PhantomData })
     }
 
-    /// A socket whose options are to be set first.
+    /// Returns a builder, to set options before the socket is created.
     pub fn builder(context: &Context) -> Builder<K> {
         Builder::new(context)
     }
 
-    /// Waits for peers at an endpoint, `zmq_bind(3)`: `tcp://127.0.0.1:5555`, `tcp://*:*`,
-    /// `ipc:///tmp/name`, `ipc://@abstract`, `inproc://name`. Returns the endpoint with everything
-    /// filled in, the port for example; peers can connect to it. In place of an address there may
-    /// be the name of an interface, or of a host, which is looked up first: the call waits for the
-    /// answer.
+    /// Accepts peers at an endpoint, `zmq_bind(3)`: `tcp://127.0.0.1:5555`, `tcp://*:*`,
+    /// `ipc:///tmp/name`, `ipc://@abstract`, `inproc://name`. Returns the complete endpoint, for
+    /// example with the chosen port; peers can connect to it. Instead of an address, the endpoint
+    /// can contain the name of a network interface or of a host. A host name is resolved first, and
+    /// the call waits for the result.
     ///
     /// # Errors
-    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`],
-    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`], [`Error::NoSuchDevice`],
-    /// [`Error::Terminated`].
+    /// Returns [`Error::MalformedEndpoint`], [`Error::UnknownTransport`],
+    /// [`Error::WrongTransport`], [`Error::AddressInUse`], [`Error::AddressNotAvailable`],
+    /// [`Error::NoSuchDevice`] or [`Error::Terminated`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
         self.inner.bind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))?;
         self.last_endpoint()
     }
 
-    /// The endpoint that was bound or connected last, with everything filled in.
+    /// Returns the complete endpoint that was bound or connected last, for example with its port.
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn last_endpoint(&mut self) -> Result<String> {
         option::text(&mut self.inner, option::LAST_ENDPOINT)
     }
 
-    /// Connects to an endpoint in the background, again and again until the peer is there and
-    /// whenever it was lost, `zmq_connect(3)`.
+    /// Connects to an endpoint in the background, `zmq_connect(3)`. Retries until the peer accepts,
+    /// and reconnects after each loss.
     ///
     /// # Errors
-    /// [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`],
-    /// [`Error::Terminated`].
+    /// Returns [`Error::MalformedEndpoint`], [`Error::UnknownTransport`], [`Error::WrongTransport`]
+    /// or [`Error::Terminated`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
         self.inner.connect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, true))
     }
 
-    /// Takes a [`bind`](Self::bind) back. Peers that are connected stay so.
+    /// Undoes a [`bind`](Self::bind). Connected peers stay connected.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`],
+    /// Returns [`Error::NotFound`] if the endpoint is not bound, [`Error::MalformedEndpoint`] or
     /// [`Error::Terminated`].
     pub fn unbind(&mut self, endpoint: &str) -> Result<()> {
         self.inner.unbind(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
     }
 
-    /// Takes a [`connect`](Self::connect) back.
+    /// Undoes a [`connect`](Self::connect).
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`],
-    /// [`Error::Terminated`].
+    /// Returns [`Error::NotFound`] if the endpoint is not connected, [`Error::MalformedEndpoint`]
+    /// or [`Error::Terminated`].
     pub fn disconnect(&mut self, endpoint: &str) -> Result<()> {
         self.inner.disconnect(endpoint).map_err(|error| Error::at(error, &self.inner, endpoint, false))
     }
 
-    /// Sets an option by its number in `zmq.h`, for what [`Builder`] has no name for. `value` is in
-    /// the form of `zmq_setsockopt(3)`.
+    /// Sets an option by its number in `zmq.h`, for options without a method in [`Builder`].
+    /// `value` has the form of `zmq_setsockopt(3)`.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -133,48 +134,49 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an unknown option or an unsuitable value, [`Error::Terminated`].
+    /// Returns [`Error::Invalid`] for an unknown option or an unsuitable value, or
+    /// [`Error::Terminated`].
     pub fn set_raw_option(&mut self, number: i32, value: &[u8]) -> Result<()> {
         option::set(&mut self.inner, number, value)
     }
 
-    /// Reads an option by its number in `zmq.h`, in the form of `zmq_getsockopt(3)`, into `out`.
-    /// Returns its length.
+    /// Reads an option by its number in `zmq.h` into `out`, in the form of `zmq_getsockopt(3)`.
+    /// Returns the length of the value.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an unknown option or a buffer that is too small,
+    /// Returns [`Error::Invalid`] for an unknown option or a buffer that is too small, or
     /// [`Error::Terminated`].
     pub fn raw_option(&mut self, number: i32, out: &mut [u8]) -> Result<usize> {
         option::get(&mut self.inner, number, out)
     }
 
-    /// How long a send waits for room; `None`: for ever.
+    /// Sets how long a send waits for room in the queue. `None`: without limit.
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn set_send_timeout(&mut self, timeout: impl Into<Option<Duration>>) -> Result<()> {
         option::set_duration(&mut self.inner, option::SNDTIMEO, timeout.into())
     }
 
-    /// How long a receive waits; `None`: for ever.
+    /// Sets how long a receive waits. `None`: without limit.
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn set_receive_timeout(&mut self, timeout: impl Into<Option<Duration>>) -> Result<()> {
         option::set_duration(&mut self.inner, option::RCVTIMEO, timeout.into())
     }
 
-    /// For how long what is queued is sent after the socket is dropped; `None`: until it is sent.
-    /// See [`Builder::linger`].
+    /// Sets how long queued messages are still sent after the socket is dropped. `None`: until all
+    /// are sent. See [`Builder::linger`].
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn set_linger(&mut self, linger: impl Into<Option<Duration>>) -> Result<()> {
         option::set_duration(&mut self.inner, option::LINGER, linger.into())
     }
 
-    /// Closes the socket, as dropping it does. Returns at once; [`Context::terminate`] waits until
-    /// what is queued is sent.
+    /// Closes the socket, like dropping it. Returns at once. [`Context::terminate`] waits until the
+    /// queued messages are sent.
     pub fn close(self) {}
 
     fn wait(&mut self, events: i16, timeout: Option<Duration>) -> Result<bool> {
@@ -184,8 +186,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Sends a message of one part; waits while every peer is at its high-water mark. Borrowed
-    /// bytes are encoded straight into the queue of the peer.
+    /// Sends a message of one part. Waits while every peer is at its high-water mark. Borrowed
+    /// bytes are encoded directly into the queue of the peer.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -201,8 +203,9 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] after the send timeout, [`Error::WrongState`], [`Error::Unroutable`],
-    /// [`Error::Interrupted`], [`Error::Terminated`]. The message was not sent then.
+    /// If the call fails, the message was not sent. Returns [`Error::WouldBlock`] after the send
+    /// timeout, [`Error::WrongState`], [`Error::Unroutable`], [`Error::Interrupted`] or
+    /// [`Error::Terminated`].
     #[inline]
     pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
     where
@@ -211,7 +214,7 @@ impl<K: Kind> Socket<K> {
         put(&mut self.inner, frame.into(), Flags::NONE)
     }
 
-    /// As [`send`](Self::send), without waiting.
+    /// Like [`send`](Self::send), without waiting.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -223,7 +226,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
+    /// Returns [`Error::WouldBlock`] if the call would have to wait, and the errors of
+    /// [`send`](Self::send).
     #[inline]
     pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
     where
@@ -232,10 +236,11 @@ impl<K: Kind> Socket<K> {
         put(&mut self.inner, frame.into(), Flags::DONTWAIT)
     }
 
-    /// Whether a message can be sent within `timeout` (`None`: for ever).
+    /// Waits until a message can be sent, for at most `timeout` (`None`: without limit). Returns
+    /// false after the timeout.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn wait_writable(&mut self, timeout: impl Into<Option<Duration>>) -> Result<bool>
     where
         K: Sends,
@@ -245,7 +250,7 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Sends a message of several parts, all or none of them.
+    /// Sends a message of several parts: either all parts or none.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -260,7 +265,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] without any part, and those of [`send`](Self::send).
+    /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
     pub fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
         K: Sends + ManyParts,
@@ -270,10 +275,10 @@ impl<K: Kind> Socket<K> {
         put_all(&mut self.inner, parts, Flags::NONE)
     }
 
-    /// As [`send_multipart`](Self::send_multipart), without waiting.
+    /// Like [`send_multipart`](Self::send_multipart), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if it would have to wait, and those of
+    /// Returns [`Error::WouldBlock`] if the call would have to wait, and the errors of
     /// [`send_multipart`](Self::send_multipart).
     pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
@@ -286,8 +291,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Receives the next part of a message; waits until one is there. [`Message::has_more`] tells
-    /// whether others follow.
+    /// Receives the next part of a message. Waits until a part arrives. [`Message::has_more`] is
+    /// true if more parts follow.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -303,8 +308,8 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`],
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::WouldBlock`] after the receive timeout, [`Error::WrongState`],
+    /// [`Error::Interrupted`] or [`Error::Terminated`].
     #[inline]
     pub fn recv(&mut self) -> Result<Message>
     where
@@ -317,10 +322,11 @@ impl<K: Kind> Socket<K> {
         Ok(message)
     }
 
-    /// As [`recv`](Self::recv), without waiting.
+    /// Like [`recv`](Self::recv), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
+    /// [`recv`](Self::recv).
     #[inline]
     pub fn try_recv(&mut self) -> Result<Message>
     where
@@ -333,8 +339,8 @@ impl<K: Kind> Socket<K> {
         Ok(message)
     }
 
-    /// Receives the next part into the caller's buffer, without any allocation. Returns the length
-    /// of the part; if that is more than the buffer has, the rest is lost.
+    /// Receives the next part into the caller's buffer, without allocating. Returns the length of
+    /// the part. If the part is longer than the buffer, the excess bytes are lost.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -349,7 +355,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     #[inline]
     pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize>
     where
@@ -358,10 +364,11 @@ impl<K: Kind> Socket<K> {
         self.inner.recv(buffer, Flags::NONE).map_err(|error| Error::receiving(error, &self.inner))
     }
 
-    /// Whether a message can be received within `timeout` (`None`: for ever).
+    /// Waits until a message can be received, for at most `timeout` (`None`: without limit).
+    /// Returns false after the timeout.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn wait_readable(&mut self, timeout: impl Into<Option<Duration>>) -> Result<bool>
     where
         K: Receives,
@@ -389,7 +396,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     pub fn recv_multipart(&mut self) -> Result<Multipart>
     where
         K: Receives + ManyParts,
@@ -397,10 +404,11 @@ impl<K: Kind> Socket<K> {
         take_all(&mut self.inner, Flags::NONE)
     }
 
-    /// As [`recv_multipart`](Self::recv_multipart), without waiting.
+    /// Like [`recv_multipart`](Self::recv_multipart), without waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
+    /// [`recv`](Self::recv).
     pub fn try_recv_multipart(&mut self) -> Result<Multipart>
     where
         K: Receives + ManyParts,
@@ -410,8 +418,8 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Subscribes to all messages whose first part begins with `prefix`; an empty prefix is
-    /// everything. It takes a moment to reach the publishers.
+    /// Subscribes to all messages whose first part begins with `prefix`. An empty prefix matches
+    /// every message. The subscription takes a moment to reach the publishers.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -424,7 +432,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
     where
         K: Subscribes,
@@ -432,10 +440,10 @@ impl<K: Kind> Socket<K> {
         subscribe(&mut self.inner, prefix.as_ref(), true)
     }
 
-    /// Takes one subscription to `prefix` back.
+    /// Cancels one subscription to `prefix`.
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
     where
         K: Subscribes,
@@ -444,7 +452,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// As the async socket is to its own.
+/// Lets generic code such as [`topics`](crate::topics) take a blocking or an async socket.
 impl<K: Kind> AsMut<Socket<K>> for Socket<K> {
     fn as_mut(&mut self) -> &mut Socket<K> {
         self
@@ -467,8 +475,7 @@ pub(crate) fn put(socket: &mut core::Socket, frame: Frame<'_>, flags: Flags) -> 
     .map_err(|error| Error::sending(error, socket))
 }
 
-/// Sends all parts. Only the first one can be refused: the others are taken by the peer that took
-/// it.
+/// Sends all parts. Only the first part can be refused. The peer that takes it takes the others.
 pub(crate) fn put_all<'a, I>(socket: &mut core::Socket, parts: I, flags: Flags) -> Result<()>
 where
     I: IntoIterator,
@@ -477,7 +484,7 @@ where
     put_each(parts, flags, |part, flags| put(socket, part, flags))
 }
 
-/// All parts, each sent by `put`.
+/// Sends all parts, each by a call of `put`.
 pub(crate) fn put_each<'a, I>(
     parts: I,
     flags: Flags,
@@ -496,7 +503,7 @@ where
     put(part, flags)
 }
 
-/// Receives all parts of a message; they are there as soon as the first one is.
+/// Receives all parts of a message. They are all queued as soon as the first one is.
 pub(crate) fn take_all(socket: &mut core::Socket, flags: Flags) -> Result<Multipart> {
     take_each(|| {
         let mut part = Message::new();
@@ -505,7 +512,7 @@ pub(crate) fn take_all(socket: &mut core::Socket, flags: Flags) -> Result<Multip
     })
 }
 
-/// All parts, each received by `take`.
+/// Receives all parts, each by a call of `take`.
 pub(crate) fn take_each(mut take: impl FnMut() -> Result<Message>) -> Result<Multipart> {
     let mut parts = Vec::new();
     loop {
@@ -518,7 +525,7 @@ pub(crate) fn take_each(mut take: impl FnMut() -> Result<Message>) -> Result<Mul
     }
 }
 
-/// By an option or by a message, as the type wants it.
+/// Subscribes or unsubscribes by an option or by a message, depending on the socket type.
 pub(crate) fn subscribe(socket: &mut core::Socket, prefix: &[u8], on: bool) -> Result<()> {
     if crate::kind::subscribes_by_message(socket.socket_type()) {
         return Ok(socket.send(&[&[u8::from(on)], prefix].concat(), Flags::NONE)?);

@@ -1,4 +1,4 @@
-//! A socket in two halves, for a thread that sends and another one that receives.
+//! A socket in two halves, for one sending and one receiving thread.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,8 +13,8 @@ use crate::kind::{Kind, Splits};
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::{put_each, take_each};
 
-/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves
-/// are dropped.
+/// Sending half of a socket, from [`Socket::split`]. The socket is closed when both halves are
+/// dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -36,8 +36,8 @@ pub struct SendHalf<K: Splits> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both
-/// halves are dropped.
+/// Receiving half of a socket, from [`Socket::split`]. The socket is closed when both halves are
+/// dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -62,11 +62,11 @@ pub struct ReceiveHalf<K: Splits> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Two halves, so that one thread can wait for messages while another one sends. Set up the
-    /// socket before: the halves send and receive, nothing else. A lock keeps them apart, which
-    /// neither holds while it waits; a socket that is not split is faster.
+    /// Splits the socket, so that one thread can wait for messages while another thread sends.
+    /// Configure the socket first: the halves only send and receive. A lock protects the socket; a
+    /// half does not hold it while it waits. A socket that is not split is faster.
     ///
-    /// REQ and REP have nothing to split: their turns are fixed. A task has
+    /// REQ and REP cannot be split, because their turns are fixed. Tasks use
     /// [`aio::Socket::split`](crate::aio::Socket::split).
     ///
     /// ```
@@ -95,7 +95,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooMany`] without descriptors; the socket is closed then.
+    /// Returns [`Error::TooMany`] if no descriptors are left; the socket is then closed.
     pub fn split(self) -> Result<(SendHalf<K>, ReceiveHalf<K>)>
     where
         K: Splits,
@@ -120,7 +120,7 @@ impl<K: Splits> SendHalf<K> {
     /// See [`Socket::send`].
     ///
     /// # Errors
-    /// Those of [`Socket::send`].
+    /// Returns the errors of [`Socket::send`].
     pub fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         self.put(frame.into(), Flags::NONE)
     }
@@ -128,7 +128,7 @@ impl<K: Splits> SendHalf<K> {
     /// See [`Socket::try_send`].
     ///
     /// # Errors
-    /// Those of [`Socket::try_send`].
+    /// Returns the errors of [`Socket::try_send`].
     pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         self.put(frame.into(), Flags::DONTWAIT)
     }
@@ -136,7 +136,7 @@ impl<K: Splits> SendHalf<K> {
     /// See [`Socket::send_multipart`].
     ///
     /// # Errors
-    /// Those of [`Socket::send_multipart`].
+    /// Returns the errors of [`Socket::send_multipart`].
     pub fn send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
         I: IntoIterator,
@@ -148,7 +148,7 @@ impl<K: Splits> SendHalf<K> {
     /// See [`Socket::try_send_multipart`].
     ///
     /// # Errors
-    /// Those of [`Socket::try_send_multipart`].
+    /// Returns the errors of [`Socket::try_send_multipart`].
     pub fn try_send_multipart<'a, I>(&mut self, parts: I) -> Result<()>
     where
         I: IntoIterator,
@@ -160,7 +160,7 @@ impl<K: Splits> SendHalf<K> {
     /// See [`Socket::send_batch`].
     ///
     /// # Errors
-    /// Those of [`Socket::send_batch`].
+    /// Returns the errors of [`Socket::send_batch`].
     pub fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         I: IntoIterator,
@@ -168,7 +168,7 @@ impl<K: Splits> SendHalf<K> {
     {
         let mut batch = frames(messages);
         loop {
-            // Waiting is done outside, so that the other half is not kept.
+            // Wait without the lock, so that the other half can go on.
             let outcome = self.shared.with(|socket| Ok(batch.put(socket, put_frame_now)))?;
             let waited = match (outcome, batch.refused.take()) {
                 (Err(Error::WouldBlock), Some(frame)) => self.put(frame, Flags::NONE),
@@ -183,7 +183,7 @@ impl<K: Splits> SendHalf<K> {
 
     /// See [`Socket::flush`].
     pub fn flush(&mut self) {
-        // Fails only if it is closed, which needs both halves.
+        // Fails only if the socket is closed, which needs both halves.
         let _ = self.shared.with(|socket| {
             socket.flush();
             Ok(())
@@ -201,7 +201,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`Socket::recv`].
     ///
     /// # Errors
-    /// Those of [`Socket::recv`].
+    /// Returns the errors of [`Socket::recv`].
     pub fn recv(&mut self) -> Result<Message> {
         self.take(Flags::NONE)
     }
@@ -209,7 +209,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`Socket::try_recv`].
     ///
     /// # Errors
-    /// Those of [`Socket::try_recv`].
+    /// Returns the errors of [`Socket::try_recv`].
     pub fn try_recv(&mut self) -> Result<Message> {
         self.take(Flags::DONTWAIT)
     }
@@ -217,7 +217,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`Socket::recv_into`].
     ///
     /// # Errors
-    /// Those of [`Socket::recv_into`].
+    /// Returns the errors of [`Socket::recv_into`].
     pub fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize> {
         Ok(self.shared.recv(buffer, Flags::NONE)?)
     }
@@ -225,7 +225,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`Socket::recv_batch`].
     ///
     /// # Errors
-    /// Those of [`Socket::recv_batch`].
+    /// Returns the errors of [`Socket::recv_batch`].
     pub fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
         if max == 0 {
             return Ok(0);
@@ -238,7 +238,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`Socket::recv_multipart`].
     ///
     /// # Errors
-    /// Those of [`Socket::recv_multipart`].
+    /// Returns the errors of [`Socket::recv_multipart`].
     pub fn recv_multipart(&mut self) -> Result<Multipart> {
         take_each(|| self.take(Flags::NONE))
     }
@@ -246,7 +246,7 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`Socket::try_recv_multipart`].
     ///
     /// # Errors
-    /// Those of [`Socket::try_recv_multipart`].
+    /// Returns the errors of [`Socket::try_recv_multipart`].
     pub fn try_recv_multipart(&mut self) -> Result<Multipart> {
         take_each(|| self.take(Flags::DONTWAIT))
     }

@@ -1,19 +1,19 @@
-//! What an error is about.
+//! The object that an error concerns.
 
 use std::fmt;
 
-/// What an error is about: an endpoint, an option, or nothing that the caller would not know.
+/// Object that an error concerns: an endpoint, an option, or empty if the call makes it obvious.
 ///
-/// [`Error::endpoint`](crate::Error::endpoint) tells the endpoint; the text of the error names
-/// either. Behind one pointer, so that errors stay small.
+/// [`Error::endpoint`](crate::Error::endpoint) returns the endpoint. The text of the error names
+/// the endpoint or the option. The content is behind one pointer, so that errors stay small.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Subject(Option<Box<About>>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum About {
-    /// An endpoint, of a socket of this kind.
+    /// An endpoint, and the kind of its socket.
     Endpoint(Box<str>, &'static str),
-    /// What is wrong with an argument.
+    /// A sentence about a wrong argument.
     Sentence(Box<str>),
 }
 
@@ -33,7 +33,7 @@ impl Subject {
         }
     }
 
-    /// The kind of the socket that the endpoint was given to.
+    /// Returns the kind of the socket that the endpoint was passed to.
     pub(crate) fn socket(&self) -> Option<&'static str> {
         match self.0.as_deref()? {
             About::Endpoint(_, kind) => Some(kind),
@@ -59,22 +59,22 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// What a socket whose pattern sends and receives in turn expects first.
+/// Step that a socket with fixed turns expects first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Turn {
-    /// REQ has asked, and awaits the answer. [`relaxed`](crate::Builder::relaxed) lets it ask
-    /// again.
+    /// REQ has sent a request and expects the reply. [`relaxed`](crate::Builder::relaxed) allows
+    /// another request.
     ReceiveAnswer,
-    /// REQ has not asked, or not sent the last part of its question.
+    /// REQ has not sent a request, or not the last part of it.
     SendQuestion,
-    /// REP has no question to answer, or not received the last part of it.
+    /// REP has no request to answer, or has not received its last part.
     ReceiveQuestion,
-    /// REP has not answered the last question.
+    /// REP has not answered the last request.
     SendAnswer,
-    /// Something else.
+    /// Another step.
     Other,
 }
 

@@ -1,8 +1,9 @@
-//! Topics by name, wherever their publishers and subscribers are.
+//! Publish and subscribe by topic name, wherever publishers and subscribers run.
 //!
-//! Each program that joins a *space* publishes to all others in it and hears all of them, within a
-//! process, on a host, and between hosts. There is no server in between: each has a PUB that is
-//! bound to the name of the space, and a SUB that is connected to all that have bound it.
+//! Each program that joins a *space* publishes to all other members and receives from all of them:
+//! within a process, on a host, and between hosts. There is no server in between. Each member has a
+//! PUB that is bound to the name of the space, and a SUB that is connected to every PUB bound to
+//! this name.
 //!
 //! ```
 //! # fn main() -> tautline::Result<()> {
@@ -22,31 +23,31 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Tasks take [`Subscriber::into_async`].
+//! For async programs, use [`Subscriber::into_async`].
 //!
-//! [`Topics::join`] takes a name in place of endpoints, with the cargo feature `names`: all that
-//! have joined find each other.
+//! [`Topics::join`] takes a name instead of endpoints, and needs the cargo feature `names`. All
+//! members find each other.
 //!
 //! # Topics and patterns
 //!
-//! A topic is any text without `*`. `.` and `/` divide it into tokens; what is subscribed to is a
-//! [`Pattern`]. The longest beginning of a pattern that has no `*` is what the publishers are told:
-//! they send nothing that begins otherwise. The rest is looked at where it is received.
+//! A topic is any text without `*`. `.` and `/` divide it into tokens. A subscription is a
+//! [`Pattern`]. The publishers only learn the prefix of the pattern before the first `*`: they send
+//! all messages with this prefix. The subscriber checks the rest of the pattern.
 //!
-//! A message that several patterns stand for comes once.
+//! A message that matches several patterns is received once.
 //!
 //! # On the wire
 //!
-//! A message has two parts, the topic and the body. Any PUB, SUB, XPUB, XSUB or proxy may be at the
-//! other end. Messages with another number of parts are skipped, and counted.
+//! A message has two parts, the topic and the body. The peer may be any PUB, SUB, XPUB, XSUB or
+//! proxy. Messages with another number of parts are skipped and counted.
 //!
 //! # What is promised
 //!
-//! As PUB and SUB promise: messages of one publisher come in order, and none twice. A subscriber
-//! does not get what was published before its subscription had reached the publisher
-//! ([`wait_for_subscriptions`](Topics::wait_for_subscriptions)). To one that is too slow, messages
-//! are dropped at the publisher beyond the high-water marks ([`Statistics::dropped`]).
-//! [`replay`](crate::replay) tells what was lost and repairs it.
+//! The guarantees are those of PUB and SUB: the messages of one publisher arrive in order, and none
+//! twice. A subscriber does not receive messages that were published before its subscription
+//! reached the publisher ([`wait_for_subscriptions`](Topics::wait_for_subscriptions)). If a
+//! subscriber is too slow, the publisher drops its messages above the high-water marks
+//! ([`Statistics::dropped`]). [`replay`](crate::replay) reports lost messages and repairs the loss.
 
 mod pattern;
 mod publisher;
@@ -64,13 +65,13 @@ use crate::error::Result;
 use crate::message::Message;
 use crate::{Builder, Context, Pub, Sub, kind};
 
-/// The property by which a SUB knows the messages of the PUB beside it.
+/// Property by which a SUB recognises the messages of its own PUB.
 const OWN: &str = "X-Taut-Topics";
 
-/// Time between two looks of the half that waits at the other one.
+/// Interval at which the waiting half serves the other half.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The endpoint of a space: what its publishers bind and its subscribers connect to.
+/// Returns the endpoint of a space, for publishers to bind and subscribers to connect.
 ///
 /// ```
 /// assert_eq!(tautline::topics::endpoint("prices"), "name://topics.prices");
@@ -79,7 +80,7 @@ pub fn endpoint(space: &str) -> String {
     format!("name://topics.{space}")
 }
 
-/// How a [`Topics`], or one half of it, is made.
+/// Options of a future [`Topics`], or of one of its halves.
 #[must_use = "a builder makes nothing until `build`, `publisher` or `subscriber` is called"]
 #[derive(Debug)]
 pub struct TopicsBuilder {
@@ -91,47 +92,46 @@ pub struct TopicsBuilder {
 }
 
 impl TopicsBuilder {
-    /// Where others find what is published here; may be called several times.
+    /// Adds an endpoint for the publisher to bind; can be called several times.
     pub fn bind(mut self, endpoint: impl Into<String>) -> Self {
         self.binds.push(endpoint.into());
         self
     }
 
-    /// Where others publish; may be called several times.
+    /// Adds an endpoint for the subscriber to connect; can be called several times.
     pub fn connect(mut self, endpoint: impl Into<String>) -> Self {
         self.connects.push(endpoint.into());
         self
     }
 
-    /// Both, by the name of a space: [`endpoint`].
+    /// Adds both, by the name of a space: [`endpoint`].
     pub fn space(self, name: &str) -> Self {
         let endpoint = endpoint(name);
         self.bind(endpoint.clone()).connect(endpoint)
     }
 
-    /// Whether what is published here is received here, too, where a pattern stands for it. It is
-    /// not by default.
+    /// Also receives our own messages, if they match a pattern. Off by default.
     pub fn own(mut self, on: bool) -> Self {
         self.own = on;
         self
     }
 
-    /// Options of the PUB, for example its high-water mark.
+    /// Sets options of the PUB, for example its high-water mark.
     pub fn publish_with(mut self, options: impl FnOnce(Builder<kind::Pub>) -> Builder<kind::Pub>) -> Self {
         self.publisher = options(self.publisher);
         self
     }
 
-    /// Options of the SUB.
+    /// Sets options of the SUB.
     pub fn subscribe_with(mut self, options: impl FnOnce(Builder<kind::Sub>) -> Builder<kind::Sub>) -> Self {
         self.subscriber = options(self.subscriber);
         self
     }
 
-    /// Both halves.
+    /// Creates both halves.
     ///
     /// # Errors
-    /// Those of [`Builder::bind`] and [`Builder::connect`].
+    /// Returns the errors of [`Builder::bind`] and [`Builder::connect`].
     pub fn build(self) -> Result<Topics> {
         let TopicsBuilder { binds, mut connects, own, publisher, subscriber } = self;
         let id = (!own).then(random).transpose()?;
@@ -140,7 +140,7 @@ impl TopicsBuilder {
             None => publisher,
         };
         let (publisher, bound) = bind(publisher, &binds)?;
-        // By a name it is found as all others are.
+        // In a space, it finds itself like every other member.
         let finds_itself = binds.iter().chain(&bound).any(|endpoint| connects.contains(endpoint));
         if own && !finds_itself {
             connects.extend(bound.first().cloned());
@@ -148,18 +148,18 @@ impl TopicsBuilder {
         Ok(Topics { publisher, subscriber: connect(subscriber, &connects, id)? })
     }
 
-    /// The half that publishes, and where it is bound. Nothing is connected.
+    /// Creates the publishing half, and returns its bound endpoints. Connects to no endpoint.
     ///
     /// # Errors
-    /// Those of [`Builder::bind`].
+    /// Returns the errors of [`Builder::bind`].
     pub fn publisher(self) -> Result<(Publisher, Vec<String>)> {
         bind(self.publisher, &self.binds)
     }
 
-    /// The half that subscribes. Nothing is bound.
+    /// Creates the subscribing half. Binds no endpoint.
     ///
     /// # Errors
-    /// Those of [`Builder::connect`].
+    /// Returns the errors of [`Builder::connect`].
     pub fn subscriber(self) -> Result<Subscriber> {
         connect(self.subscriber, &self.connects, None)
     }
@@ -177,29 +177,29 @@ fn connect(subscriber: Builder<kind::Sub>, endpoints: &[String], own: Option<Str
     Ok(Subscriber::new(socket, own))
 }
 
-/// A word that no other process has.
+/// Returns a random text, unique among all processes.
 fn random() -> Result<String> {
     let mut bytes = [0; 12];
     fill_random(&mut bytes).map_err(tautline_core::Error::from)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What was counted.
+/// Counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Messages that were published here.
     pub published: u64,
-    /// Messages, one for each subscriber, that were dropped because the subscriber was at its
-    /// high-water mark.
+    /// Messages dropped because a subscriber was at its high-water mark, counted for each
+    /// subscriber.
     pub dropped: u64,
     /// Messages that were received.
     pub received: u64,
-    /// Messages that came, and that no pattern stands for.
+    /// Messages that arrived but match no pattern.
     pub filtered: u64,
-    /// Messages of this one's own that came, and were skipped.
+    /// Our own messages that arrived and were skipped.
     pub own: u64,
-    /// Messages that had not two parts. They were skipped.
+    /// Skipped messages that did not have two parts.
     pub malformed: u64,
 }
 
@@ -211,7 +211,7 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// One with options.
+    /// Returns a builder, to set options first.
     pub fn builder(context: &Context) -> TopicsBuilder {
         TopicsBuilder {
             binds: Vec::new(),
@@ -225,12 +225,12 @@ impl Topics {
     /// Joins a space.
     ///
     /// # Errors
-    /// Those of [`TopicsBuilder::build`].
+    /// Returns the errors of [`TopicsBuilder::build`].
     pub fn join(context: &Context, space: &str) -> Result<Self> {
         Self::builder(context).space(space).build()
     }
 
-    /// Both halves, for two threads.
+    /// Returns both halves, for two threads.
     pub fn split(self) -> (Publisher, Subscriber) {
         (self.publisher, self.subscriber)
     }
@@ -238,7 +238,7 @@ impl Topics {
     /// See [`Publisher::publish`].
     ///
     /// # Errors
-    /// Those of [`Publisher::publish`].
+    /// Returns the errors of [`Publisher::publish`].
     pub fn publish(&mut self, topic: &str, body: impl Into<Message>) -> Result<()> {
         self.publisher.publish(topic, body)
     }
@@ -246,7 +246,7 @@ impl Topics {
     /// See [`Publisher::wait_for_subscriptions`].
     ///
     /// # Errors
-    /// Those of [`Publisher::wait_for_subscriptions`].
+    /// Returns the errors of [`Publisher::wait_for_subscriptions`].
     pub fn wait_for_subscriptions(
         &mut self,
         count: usize,
@@ -254,7 +254,8 @@ impl Topics {
     ) -> Result<bool> {
         let deadline = timeout.into().and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            // By a name it meets publishers of this process, its own for one, in a call of its own.
+            // In a space, the subscriber connects to the publishers of this process, its own
+            // included, only within one of its calls.
             self.subscriber.socket().wait_readable(Duration::ZERO)?;
             let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
             if self.publisher.wait_for_subscriptions(count, left.min(LOOK))? {
@@ -269,7 +270,7 @@ impl Topics {
     /// See [`Subscriber::subscribe`].
     ///
     /// # Errors
-    /// Those of [`Subscriber::subscribe`].
+    /// Returns the errors of [`Subscriber::subscribe`].
     pub fn subscribe(&mut self, pattern: &str) -> Result<()> {
         self.subscriber.subscribe(pattern)
     }
@@ -277,7 +278,7 @@ impl Topics {
     /// See [`Subscriber::unsubscribe`].
     ///
     /// # Errors
-    /// Those of [`Subscriber::unsubscribe`].
+    /// Returns the errors of [`Subscriber::unsubscribe`].
     pub fn unsubscribe(&mut self, pattern: &str) -> Result<()> {
         self.subscriber.unsubscribe(pattern)
     }
@@ -285,7 +286,7 @@ impl Topics {
     /// See [`Subscriber::recv`].
     ///
     /// # Errors
-    /// Those of [`Subscriber::recv`].
+    /// Returns the errors of [`Subscriber::recv`].
     pub fn recv(&mut self) -> Result<Update> {
         self.subscriber.recv()
     }
@@ -293,7 +294,7 @@ impl Topics {
     /// See [`Subscriber::recv_within`].
     ///
     /// # Errors
-    /// Those of [`Subscriber::recv_within`].
+    /// Returns the errors of [`Subscriber::recv_within`].
     pub fn recv_within(&mut self, timeout: Duration) -> Result<Option<Update>> {
         self.subscriber.recv_within(timeout)
     }
@@ -301,26 +302,26 @@ impl Topics {
     /// See [`Subscriber::try_recv`].
     ///
     /// # Errors
-    /// Those of [`Subscriber::try_recv`].
+    /// Returns the errors of [`Subscriber::try_recv`].
     pub fn try_recv(&mut self) -> Result<Option<Update>> {
         self.subscriber.try_recv()
     }
 
-    /// What was counted, of both halves.
+    /// Returns the counters of both halves.
     ///
     /// # Errors
-    /// [`Error::Terminated`](crate::Error::Terminated).
+    /// Returns [`Error::Terminated`](crate::Error::Terminated).
     pub fn statistics(&mut self) -> Result<Statistics> {
         let Statistics { published, dropped, .. } = self.publisher.statistics()?;
         Ok(Statistics { published, dropped, ..self.subscriber.statistics() })
     }
 
-    /// The half that publishes.
+    /// Returns the publishing half.
     pub fn publisher(&mut self) -> &mut Publisher {
         &mut self.publisher
     }
 
-    /// The half that subscribes.
+    /// Returns the subscribing half.
     pub fn subscriber(&mut self) -> &mut Subscriber {
         &mut self.subscriber
     }

@@ -1,8 +1,9 @@
-//! What happens to connections, as events of the crate `tracing`: the feature `tracing`.
+//! Connection events as events of the crate `tracing`: the feature `tracing`.
 //!
-//! Nothing is to be called: with the feature every socket tells `tracing`, and the program's
-//! subscriber shows or keeps it. Events have the target `tautline`. Each belongs to the span
-//! `socket` of its socket, whose parent is the span that the socket was made in.
+//! The program makes no calls. With the feature, every socket reports to `tracing`, and the
+//! program's subscriber prints or stores the events. They have the target `tautline`. Each event
+//! belongs to the span `socket` of its socket. The parent of this span is the span in which the
+//! socket was created.
 //!
 //! | level | events | fields beside `socket` (its kind), `local` and `remote` (the ends, as far as they are known) |
 //! |---|---|---|
@@ -11,14 +12,13 @@
 //! | DEBUG | `listening`, `accepted`, `connected`, `not connected`, `connecting again`, `closed` | `reason`, `after` |
 //! | TRACE | `connecting` | |
 //!
-//! `peer connected` follows the handshake: messages can flow. A `handshake failed` at a client, or
-//! at a server whose [`zap`](crate::zap) handler has refused, has no more than a number as its
-//! reason, which is all that ZMTP tells; `peer refused` comes from the handler's own side, with its
-//! words.
+//! `peer connected` follows the handshake: messages can flow. The reason of a `handshake failed` is
+//! only a number at a client, and at a server whose [`zap`](crate::zap) handler refused. ZMTP
+//! transmits no more. `peer refused` comes from the handler's side, with the handler's text.
 //!
-//! Messages cost nothing more: events come when connections change. They are told by the I/O
-//! threads, with locks held: a subscriber must not wait, and must not use a socket of this crate
-//! itself, but may hand over to a thread that does.
+//! Messages have no extra cost: events only occur when connections change. The I/O threads report
+//! them while they hold locks. So a subscriber must not wait, and must not use a socket of this
+//! crate itself. It can pass the event to a thread that does.
 //!
 //! ```
 //! # #[cfg(feature = "tracing")] {

@@ -1,17 +1,16 @@
-//! Which peers may come in: the context's handler of authentication requests (ZAP, RFC 27) as a
-//! Rust type.
+//! Access control: the context's handler of authentication requests (ZAP, RFC 27) as a Rust type.
 //!
 //! [`Context::authenticate`](crate::Context::authenticate) takes an [`AllowList`] of keys and
-//! passwords, or a closure that judges each [`Request`]. It runs on a thread of its own and is
-//! asked once for each connection
+//! passwords, or a closure that decides about each [`Request`]. The handler runs on its own thread.
+//! It is called once for each connection
 //!
-//! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which lets no
-//!   peer in without a handler;
-//! * of a CURVE server ([`Builder::curve_server`](crate::Builder::curve_server)), which without a
-//!   handler lets every peer in that knows its key;
-//! * of a socket without either that has a [`zap_domain`](crate::Builder::zap_domain).
+//! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which refuses
+//!   every peer if there is no handler;
+//! * of a CURVE server ([`Builder::curve_server`](crate::Builder::curve_server)), which accepts
+//!   every peer that knows its key if there is no handler;
+//! * of a socket with neither mechanism but a [`zap_domain`](crate::Builder::zap_domain).
 //!
-//! The messages of a peer then carry what the handler knows of it:
+//! The messages of an accepted peer carry the data that the handler supplies:
 //! [`Message::user_id`](crate::Message::user_id) and further [properties](Verdict::property).
 //!
 //! ```
@@ -49,12 +48,12 @@ use tautline_core::Secret;
 use crate::curve::PublicKey;
 use crate::message::Message;
 
-/// Judges peers. Implemented by [`AllowList`] and by closures.
+/// Decides about peers. [`AllowList`] and closures implement it.
 ///
-/// Called on one thread, for one peer after the other: a handler that takes long holds up the
-/// others. A panic refuses the peer.
+/// Called on one thread, for one peer after the other, so a slow handler delays other peers. If the
+/// handler panics, the peer is refused.
 pub trait Authenticate: Send + 'static {
-    /// Whether the peer may come in.
+    /// Decides if the peer may connect.
     fn judge(&mut self, request: &Request) -> Verdict;
 }
 
@@ -64,7 +63,7 @@ impl<F: FnMut(&Request) -> Verdict + Send + 'static> Authenticate for F {
     }
 }
 
-/// A peer that wants to come in.
+/// Request of a peer to connect.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Request {
@@ -75,62 +74,62 @@ pub struct Request {
 }
 
 impl Request {
-    /// The [`zap_domain`](crate::Builder::zap_domain) of the socket that is asked for; empty if it
-    /// has none.
+    /// Returns the [`zap_domain`](crate::Builder::zap_domain) of the local socket; empty if it has
+    /// none.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
-    /// The IP address of the peer; empty if its transport has none.
+    /// Returns the IP address of the peer; empty if its transport has none.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The routing id of the socket that is asked for, not of the peer; often empty.
+    /// Returns the routing id of the local socket, not of the peer; often empty.
     pub fn routing_id(&self) -> &[u8] {
         &self.routing_id
     }
 
-    /// What the peer has shown.
+    /// Returns the credentials of the peer.
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 }
 
-/// What a peer has shown.
+/// Credentials of a peer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Credentials {
-    /// Nothing (NULL).
+    /// No credentials (NULL).
     Null,
-    /// A name and a password (PLAIN). They are readable on the wire.
+    /// A name and a password (PLAIN). Both are readable on the wire.
     Plain {
-        /// The name it claims.
+        /// The claimed name.
         username: String,
-        /// What is to prove it.
+        /// The password for this name.
         password: Password,
     },
-    /// That it has the secret key to this one (CURVE).
+    /// A public key whose secret key the peer has (CURVE).
     Curve(PublicKey),
-    /// Something else.
+    /// Another mechanism.
     Other {
         /// The name of the mechanism.
         mechanism: String,
-        /// What it has given.
+        /// The frames of the credentials.
         frames: Vec<Message>,
     },
 }
 
-/// A password that a peer has sent. Wiped when it is dropped, not shown by `Debug`.
+/// A password from a peer. It is wiped when it is dropped, and not shown by `Debug`.
 pub struct Password(Secret<Vec<u8>>);
 
 impl Password {
-    /// Whether it is this one, in a time that does not tell where they differ.
+    /// True if the password equals `expected`. Comparison time does not reveal where they differ.
     pub fn is(&self, expected: impl AsRef<[u8]>) -> bool {
         self.0 == Secret::new(expected.as_ref().to_vec())
     }
 
-    /// The bytes, to be hashed for example.
+    /// Returns the bytes, for example to hash them.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -180,23 +179,24 @@ impl Verdict {
         Verdict { status, text: text.into(), user_id: String::new(), properties: Vec::new() }
     }
 
-    /// Let the peer in. Its messages carry `user_id` as the property `User-Id`, up to its first
+    /// Accepts the peer. Its messages carry `user_id` as the property `User-Id`, up to its first
     /// NUL.
     pub fn admit(user_id: impl Into<String>) -> Self {
         Verdict { user_id: user_id.into(), ..Verdict::new(Status::Admitted, "") }
     }
 
-    /// Do not let it in. The reason is for a reader of the exchange; peers get a number only.
+    /// Refuses the peer. The reason is for logs on this side; the peer only receives a number.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Verdict::new(Status::Refused, reason)
     }
 
-    /// Not now: the peer may try again.
+    /// Refuses the peer temporarily: it may try again.
     pub fn later(reason: impl Into<String>) -> Self {
         Verdict::new(Status::Later, reason)
     }
 
-    /// A further property of the peer's messages. Names have 1 to 255 bytes; others are left out.
+    /// Adds a property to the peer's messages. Names must have 1 to 255 bytes; other names are
+    /// ignored.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((name.into(), value.into()));
         self
@@ -207,7 +207,7 @@ impl Verdict {
         &self.text
     }
 
-    /// Whether the peer comes in.
+    /// True if the peer is accepted.
     pub fn is_admitted(&self) -> bool {
         self.status == Status::Admitted
     }

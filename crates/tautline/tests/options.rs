@@ -110,7 +110,7 @@ fn what_is_out_of_range_is_told_when_the_socket_is_made() {
         (raw.set_raw_option(40, &1_i32.to_ne_bytes()), "PULL sockets have no ZMQ_XPUB_VERBOSE"),
         (raw.set_raw_option(6, b""), "PULL sockets have no ZMQ_SUBSCRIBE"),
         (raw.set_raw_option(9999, b""), "there is no option 9999"),
-        (raw.raw_option(23, &mut [0; 2]).map(drop), "ZMQ_SNDHWM does not fit a buffer of 2 bytes"),
+        (raw.raw_option(23, &mut [0; 2]).map(drop), "ZMQ_SNDHWM does not fit into a buffer of 2 bytes"),
         (context.set_io_threads(u32::MAX), "ZMQ_IO_THREADS does not take the value 4294967295"),
     ] {
         let error = error.unwrap_err();

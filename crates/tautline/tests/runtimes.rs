@@ -1,8 +1,8 @@
 //! Runtimes that stand still, are busy, or do with a task what nobody expects: a socket waits well in all of them.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{self, Poll, Wake};
@@ -10,12 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{join, poll_immediate};
+use futures_util::future::poll_immediate;
 use tautline::{Context, Pull, Push, aio};
 use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
-const MOMENT: Duration = Duration::from_millis(20);
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -31,9 +30,49 @@ fn pair(context: &Context, endpoint: &str) -> (Push, aio::Pull) {
     (push, pull.into_async())
 }
 
-/// Waits until the wait rests, and gives it up, which only the time tells.
-async fn rest_for_a_moment<T>(wait: impl Future<Output = T>) {
-    assert!(tokio::time::timeout(MOMENT, wait).await.is_err());
+/// A waker between a wait and its task.
+struct Spy {
+    task: task::Waker,
+    woken: AtomicBool,
+}
+
+impl Wake for Spy {
+    fn wake(self: Arc<Self>) {
+        self.woken.store(true, SeqCst);
+        self.task.wake_by_ref();
+    }
+}
+
+/// Polls `wait` once. True if it rests now: a wait that spins wakes its task before it returns.
+fn turn<T>(wait: Pin<&mut impl Future<Output = T>>, cx: &mut task::Context<'_>) -> (Poll<T>, bool) {
+    let spy = Arc::new(Spy { task: cx.waker().clone(), woken: AtomicBool::new(false) });
+    let polled = wait.poll(&mut task::Context::from_waker(&spy.clone().into()));
+    let rests = polled.is_pending() && !spy.woken.load(SeqCst);
+    (polled, rests)
+}
+
+/// Polls `wait` until it ends or rests. `None` if it rests.
+async fn ended_or_rests<T>(wait: impl Future<Output = T>) -> Option<T> {
+    let mut wait = pin!(wait);
+    poll_fn(|cx| match turn(wait.as_mut(), cx) {
+        (Poll::Ready(value), _) => Poll::Ready(Some(value)),
+        (Poll::Pending, true) => Poll::Ready(None),
+        (Poll::Pending, false) => Poll::Pending,
+    })
+    .await
+}
+
+/// Waits to the end, and sends to `rests` whenever `wait` rests.
+async fn with_notice<T>(wait: impl Future<Output = T>, rests: &mpsc::Sender<()>) -> T {
+    let mut wait = pin!(wait);
+    poll_fn(|cx| {
+        let (polled, is_resting) = turn(wait.as_mut(), cx);
+        if is_resting {
+            rests.send(()).unwrap();
+        }
+        polled
+    })
+    .await
 }
 
 #[test]
@@ -49,13 +88,13 @@ fn a_message_that_a_busy_runtime_finds_in_pieces_is_read_to_its_end() {
                 push
             });
             runtime().block_on(async {
-                let receiving = async { assert_eq!(pull.recv_multipart().await.unwrap().len(), parts) };
-                let busy = async {
-                    tokio::time::sleep(MOMENT).await;
-                    go.send(()).unwrap();
-                    thread::sleep(5 * MOMENT);
-                };
-                join(receiving, busy).await;
+                let mut receiving = pin!(pull.recv_multipart());
+                assert!(ended_or_rests(receiving.as_mut()).await.is_none());
+                go.send(()).unwrap();
+                // Here time is what the test is about: the runtime does nothing while parts arrive. It
+                // is right after any time, which only decides how many parts are found at once.
+                thread::sleep(Duration::from_millis(100));
+                assert_eq!(receiving.await.unwrap().len(), parts);
             });
             sender.join().unwrap();
         }
@@ -68,22 +107,20 @@ fn a_runtime_that_the_socket_has_left_is_not_relied_on() {
         let context = Context::new();
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
         let former = runtime();
-        former.block_on(rest_for_a_moment(pull.recv()));
-        let (rested, go) = mpsc::channel();
+        assert!(former.block_on(ended_or_rests(pull.recv())).is_none());
+        let (rests, notices) = mpsc::channel();
         let sender = thread::spawn(move || {
-            for () in go {
-                thread::sleep(MOMENT);
+            for () in notices {
                 push.send("next").unwrap();
             }
         });
-        rested.send(()).unwrap();
-        assert_eq!(smol::block_on(pull.recv()).unwrap(), "next");
-        rested.send(()).unwrap();
-        assert_eq!(runtime().block_on(pull.recv()).unwrap(), "next");
-        rested.send(()).unwrap();
+        assert_eq!(smol::block_on(with_notice(pull.recv(), &rests)).unwrap(), "next");
+        assert_eq!(runtime().block_on(with_notice(pull.recv(), &rests)).unwrap(), "next");
         // Inside of one that cannot go on meanwhile.
-        former.block_on(async { assert_eq!(smol::block_on(pull.recv()).unwrap(), "next") });
-        drop(rested);
+        former.block_on(async {
+            assert_eq!(smol::block_on(with_notice(pull.recv(), &rests)).unwrap(), "next");
+        });
+        drop(rests);
         sender.join().unwrap();
     });
 }
@@ -94,7 +131,7 @@ fn what_comes_after_a_wait_of_a_stream_was_given_up_is_read_ahead() {
         let context = Context::new();
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
         runtime().block_on(async {
-            rest_for_a_moment(pull.next()).await;
+            assert!(ended_or_rests(pull.next()).await.is_none());
             // More than the kernel takes, from the very thread that would have to read.
             for _ in 0..100 {
                 push.send(vec![1; 100_000]).unwrap();
@@ -117,7 +154,7 @@ fn the_halves_of_a_socket_may_live_in_different_runtimes() {
         let receiver = thread::spawn(move || runtime().block_on(async { receiving.recv().await.unwrap() }));
         let other = runtime();
         other.block_on(async {
-            while let Ok(sent) = tokio::time::timeout(MOMENT, sending.send(vec![1; 100_000])).await {
+            while let Some(sent) = ended_or_rests(sending.send(vec![1; 100_000])).await {
                 sent.unwrap();
             }
         });
@@ -132,6 +169,8 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct Task {
     work: Mutex<Option<Work>>,
     rests: AtomicBool,
+    /// Has asked for another turn.
+    asks: AtomicBool,
     woken: fn(Arc<Task>),
 }
 
@@ -140,6 +179,8 @@ impl Wake for Task {
         // As long as the wait spins, it is the task itself that asks for its next turn.
         if self.rests.load(SeqCst) {
             (self.woken)(self);
+        } else {
+            self.asks.store(true, SeqCst);
         }
     }
 }
@@ -164,12 +205,11 @@ fn wakes(name: &'static str, woken: fn(Arc<Task>)) {
             let _done = done;
             assert_eq!(pull.recv().await.unwrap(), "wake");
         });
-        let task = Arc::new(Task { work: Mutex::new(Some(work)), rests: AtomicBool::new(false), woken });
-        for _ in 0..1000 {
+        let (rests, asks) = (AtomicBool::new(false), AtomicBool::new(true));
+        let task = Arc::new(Task { work: Mutex::new(Some(work)), rests, asks, woken });
+        while task.asks.swap(false, SeqCst) {
             assert!(!task.poll());
         }
-        thread::sleep(MOMENT);
-        assert!(!task.poll());
         task.rests.store(true, SeqCst);
         drop(task);
         push.send("wake").unwrap();

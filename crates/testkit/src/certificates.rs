@@ -1,33 +1,33 @@
-//! Certificates for tests, good until 2126, and their keys, which protect nothing.
+//! Certificates for tests, valid until 2126, and their keys, which protect no data.
 //!
-//! `taut keygen --ca` makes such files, but for the ones that are wrong on purpose.
+//! `taut keygen --ca` makes such files, except the ones that are wrong on purpose.
 
-/// An authority.
+/// Certificate authority.
 pub const CA: &str = include_str!("certificates/ca.pem");
-/// A server's: `localhost`, `127.0.0.1`, `::1` and `example.org`. [`CA`] has signed it.
+/// Server certificate for `localhost`, `127.0.0.1`, `::1` and `example.org`, signed by [`CA`].
 pub const SERVER: &str = include_str!("certificates/server.pem");
-/// Its key.
+/// Key of [`SERVER`].
 pub const SERVER_KEY: &str = include_str!("certificates/server-key.pem");
-/// Another of the same.
+/// Another certificate with the content of [`SERVER`].
 pub const RENEWED: &str = include_str!("certificates/renewed.pem");
-/// Its key.
+/// Key of [`RENEWED`].
 pub const RENEWED_KEY: &str = include_str!("certificates/renewed-key.pem");
-/// One of the same that was good for a day in 2025.
+/// Certificate with the content of [`SERVER`] that was valid for a day in 2025.
 pub const EXPIRED: &str = include_str!("certificates/expired.pem");
-/// Its key.
+/// Key of [`EXPIRED`].
 pub const EXPIRED_KEY: &str = include_str!("certificates/expired-key.pem");
-/// A client's: `alice`. [`CA`] has signed it.
+/// Client certificate for `alice`, signed by [`CA`].
 pub const CLIENT: &str = include_str!("certificates/client.pem");
-/// Its key.
+/// Key of [`CLIENT`].
 pub const CLIENT_KEY: &str = include_str!("certificates/client-key.pem");
-/// Another authority.
+/// Another certificate authority.
 pub const OTHER_CA: &str = include_str!("certificates/other-ca.pem");
-/// A client's: `mallory`. [`OTHER_CA`] has signed it. It has no common name, but a URI.
+/// Client certificate for `mallory`, signed by [`OTHER_CA`]. It has a URI instead of a common name.
 pub const OTHER_CLIENT: &str = include_str!("certificates/other-client.pem");
-/// Its key.
+/// Key of [`OTHER_CLIENT`].
 pub const OTHER_CLIENT_KEY: &str = include_str!("certificates/other-client-key.pem");
-/// As `openssl req -x509` makes it without further ado: an authority, signed by itself, that is
-/// used as a server's. It has no name but `CN=self`.
+/// Certificate as `openssl req -x509` makes it by default: a self-signed authority that is used as
+/// a server certificate. Its only name is `CN=self`.
 pub const SELF_SIGNED: &str = include_str!("certificates/self-signed.pem");
-/// Its key.
+/// Key of [`SELF_SIGNED`].
 pub const SELF_SIGNED_KEY: &str = include_str!("certificates/self-signed-key.pem");

@@ -1,43 +1,45 @@
-//! Endpoints that nothing else uses, for tests that cannot bind to a wildcard.
+//! Unused endpoints, for tests that cannot bind to a wildcard.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An address of the loopback for one test: on Linux, where the loopback has all of 127.0.0.0/8,
-/// one that no other test uses.
+/// Returns a loopback address for one test. On Linux, the loopback is all of 127.0.0.0/8, and no
+/// other test uses the returned address.
 ///
-/// A port of it that was free a moment ago, or was bound until then, still is: of 127.0.0.1 any
-/// other program may have taken it, and be it for the near end of a connection.
+/// A port of this address that was free a moment ago, or was just released, is still free. On
+/// 127.0.0.1, any other program may take the port, even for the local end of a connection.
 pub fn loopback() -> Ipv4Addr {
     if !cfg!(target_os = "linux") {
         return Ipv4Addr::LOCALHOST;
     }
     let [.., high, low] = std::process::id().to_be_bytes();
-    // 127.0.0.1 is not among them, nor is the broadcast address.
+    // Excludes 127.0.0.1 and the broadcast address.
     Ipv4Addr::new(127, (next() % 254 + 1) as u8, high, low)
 }
 
-/// `tcp://ADDRESS:PORT` with a free port of a [`loopback`], for tests that connect before anything
-/// binds.
+/// Returns `tcp://ADDRESS:PORT` with a free port of a [`loopback`], for tests that connect before
+/// any socket binds.
 pub fn tcp() -> String {
     let free = TcpListener::bind((loopback(), 0)).and_then(|listener| listener.local_addr());
     format!("tcp://{}", free.expect("the loopback has a free port"))
 }
 
-/// `inproc://NAME-N`, different at each call in this process.
+/// Returns `inproc://NAME-N`, with a different number for each call in this process.
 pub fn inproc(name: &str) -> String {
     format!("inproc://{name}-{}", next())
 }
 
-/// A fresh directory for ipc endpoints and other files, removed with everything in it when dropped.
+/// A new directory for ipc endpoints and other files. Dropping it deletes the directory and its
+/// content.
 #[derive(Debug)]
 pub struct TempDir {
     path: PathBuf,
 }
 
 impl TempDir {
-    /// Makes the directory; its path is short, since a Unix socket address holds about 100 bytes.
+    /// Creates the directory. Its path is short, because a Unix socket address holds about 100
+    /// bytes.
     #[expect(clippy::new_without_default, reason = "making a directory is no default value")]
     pub fn new() -> Self {
         let path = std::env::temp_dir().join(format!("taut-{}-{}", std::process::id(), next()));
@@ -45,7 +47,7 @@ impl TempDir {
         Self { path }
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -58,15 +60,15 @@ impl TempDir {
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        // What is left behind lies in the system's temporary directory and does no harm.
+        // If the deletion fails, the rest is harmless in the system's temporary directory.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// A number that this process has not used yet.
+/// Returns a number that is new in this process.
 fn next() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Relaxed: only uniqueness matters, nothing is published with it.
+    // Relaxed: only uniqueness matters, no other data is published with it.
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 

@@ -1,11 +1,11 @@
-//! What the tests of the other crates share. Used as a dev-dependency only.
+//! Code that the tests of the other crates share. Used as a dev-dependency only.
 //!
-//! * [`watchdog`]: ends a test process that hangs, with the name of the test that did
+//! * [`watchdog`]: aborts a hanging test process, with the name of the hanging test
 //! * [`certificates`]: certificates and keys of TLS
-//! * [`endpoint`]: endpoints that nothing else uses
+//! * [`endpoint`]: unused endpoints
 //! * [`random`]: a small seeded random source, so that a failure can be repeated
 //!
-//! Nothing here knows the engine: the crate has no dependencies and every layer may use it.
+//! The crate does not use the engine and has no dependencies, so every layer can use it.
 
 #![forbid(unsafe_code)]
 

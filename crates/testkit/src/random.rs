@@ -1,19 +1,19 @@
 //! A small seeded random source for tests: the same seed gives the same run on every machine.
 
-/// Xorshift64* generator. Not for keys.
+/// Xorshift64* generator. Not suitable for keys.
 #[derive(Clone, Debug)]
 pub struct XorShift {
     state: u64,
 }
 
 impl XorShift {
-    /// Starts from `seed`; every seed works, 0 too.
+    /// Creates a generator from `seed`. Every seed works, including 0.
     pub fn new(seed: u64) -> Self {
-        // The all-zero state never changes; spreading the seed keeps neighbouring seeds apart.
+        // The all-zero state would never change. Spreading the seed keeps neighbouring seeds apart.
         Self { state: (seed ^ 0x9E37_79B9_7F4A_7C15).max(1) }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
@@ -21,9 +21,9 @@ impl XorShift {
         self.state.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A number in `0..limit`; 0 if `limit` is 0.
+    /// Returns a number in `0..limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        // The high bits of a product: no modulo bias worth noticing for test-sized limits.
+        // Takes the high bits of a product. The modulo bias is negligible for test-sized limits.
         ((u128::from(self.next_u64()) * limit as u128) >> 64) as usize
     }
 
@@ -32,14 +32,14 @@ impl XorShift {
         n > 0 && self.below(n) == 0
     }
 
-    /// Fills `bytes` with random ones.
+    /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
         }
     }
 
-    /// `len` random bytes.
+    /// Returns `len` random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.fill(&mut bytes);

@@ -1,20 +1,20 @@
 //! Ends a hanging test.
 //!
-//! Tests assert no upper time bounds; a lost wake-up would hang the run forever instead. The
-//! watchdog turns that into a message and an abort: the process cannot go on, since the hanging
-//! thread cannot be stopped.
+//! Tests assert no upper time bounds, so a lost wake-up would hang the run forever. The watchdog
+//! prints a message and aborts. The process cannot continue, because a hanging thread cannot be
+//! stopped.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Runs `body` and aborts the process with a message naming `name` when it is not back within
-/// `limit`.
+/// Runs `body`. If it does not return within `limit`, aborts the process with a message that
+/// contains `name`.
 ///
-/// `limit` is for hangs, not for speed: choose it a hundred times longer than the test takes. A
-/// panic in `body` is passed on as usual.
+/// `limit` detects hangs, not slow code: choose it a hundred times longer than the test takes. A
+/// panic in `body` is passed on to the caller.
 pub fn with_watchdog<T>(limit: Duration, name: &str, body: impl FnOnce() -> T) -> T {
-    // Under wine each system call goes to another process.
+    // Under wine, each system call goes to another process.
     let limit = if cfg!(windows) { limit * 10 } else { limit };
     let _guard = Watchdog::start(limit, name, |message| {
         eprintln!("{message}");
@@ -23,7 +23,7 @@ pub fn with_watchdog<T>(limit: Duration, name: &str, body: impl FnOnce() -> T) -
     body()
 }
 
-/// A running watchdog; dropping it calls it off.
+/// A running watchdog. Dropping it stops it.
 struct Watchdog {
     off: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -36,7 +36,7 @@ impl Watchdog {
         let thread = thread::Builder::new()
             .name("watchdog".into())
             .spawn(move || {
-                // A disconnect is the guard being dropped, also while unwinding.
+                // A disconnect means that the guard was dropped, possibly while unwinding.
                 if called_off.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
                     bark(format!("watchdog: `{name}` hangs: not back after {limit:?}"));
                 }
@@ -50,7 +50,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.off.take());
         if let Some(thread) = self.thread.take() {
-            // The thread only waits and reports: a panic of its own has nothing to tell the test.
+            // The thread only waits and reports, so a panic of its own does not concern the test.
             let _ = thread.join();
         }
     }

@@ -18,7 +18,7 @@ profile=(--config 'profile.test.package."*".opt-level=0' --config 'profile.test.
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 
 skip() {
-    echo "skipped, $1: $2"
+    echo "skipped $1: $2"
     skipped=$((skipped + 1))
 }
 

@@ -331,7 +331,8 @@ static void close_all(struct side *side)
     if (side->context && zmq_ctx_term(side->context))
         failed(side, "zmq_ctx_term");
     side->socket = side->context = NULL;
-    /* A thread that was joined may stand there a moment longer, and one that closes what the peer has sent along goes on. */
+    /* A thread that was joined may stand there a moment longer, and one that closes what the peer has sent along goes on. No event
+     * tells when they are gone. The pause only saves processor time, and `timeout` of run.sh ends a wait that is in vain. */
     while (side->threads >= 0 && count("/proc/self/task") > side->threads)
         usleep(1000);
     int now = count("/proc/self/fd");

@@ -17,7 +17,7 @@ if [[ ${LIMITED:-} != node-binding ]]; then
 fi
 
 if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then
-    echo "skipped: the Node.js binding needs cargo, node and npm"
+    echo "skipped all: the Node.js binding needs cargo, node and npm"
     echo "node: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi

@@ -1,9 +1,10 @@
 """What one peer can and cannot do to the others, and logins that change."""
 
 import signal
+import time
 
 import zmq
-from programs import config
+from programs import Bridge, config
 from work import sock
 
 STORED = """
@@ -103,6 +104,102 @@ answer_within = "5s"
     done = len(jobs[hostile] + jobs[good])
     bridge.reaches("out", done=done)
     assert bridge.numbers["out"]["done"] == done
+
+
+ASKED_FOR = """
+name = "out"
+promise = "worked off"
+socket = "ROUTER"
+bind = "{endpoint}"
+stream = "S"
+subject = "s.jobs"
+consumer = "workers"
+answer_within = "1h"
+"""
+
+
+def test_worker_that_has_gone_holds_no_job(case):
+    """A bridge whose workers have all gone takes no job, and the job of a worker that disconnects goes to another one at
+    once: `answer_within` is longer than this case may take."""
+    server, client = case.nats()
+    client.make("S", ["s.>"])
+    deserted, endpoint = case.endpoint(), case.endpoint()
+    case.bridge(config(server, ASKED_FOR.format(endpoint=deserted)))
+    for number in range(3):
+        # Its only message has left when its context ends.
+        with zmq.Context() as context, context.socket(zmq.DEALER) as ghost:
+            ghost.connect(deserted)
+            ghost.send(b"")
+    sent = {b"job %d" % number for number in range(5)}
+    for job in sent:
+        client.run(client.streams.publish("s.jobs", job))
+    bridge = case.keep(Bridge(case.write(config(server, ASKED_FOR.format(endpoint=endpoint)), "other.toml")))
+
+    dying = sock(case, "REQ", endpoint)
+    dying.send(b"")
+    held = dying.recv()
+    dying.close()
+
+    worker, done = sock(case, "REQ", endpoint), []
+    worker.send(b"")
+    while set(done) != sent:
+        done.append(worker.recv())
+        worker.send(b"done")
+    assert held in done
+    bridge.reaches("out", done=5)
+    assert bridge.numbers["out"]["again"] >= 1
+    info = client.run(client.streams.consumer_info("S", "workers"))
+    assert (info.num_ack_pending, info.num_pending) == (0, 0)
+
+
+def test_subscriber_with_many_topics_shuts_nobody_out(case):
+    """Beyond `max_subscriptions` one subscription brings the whole route. When its cause has gone, it goes, too."""
+    server, client = case.nats()
+    endpoint = case.endpoint()
+    route = f"""
+name = "out"
+promise = "as it comes"
+socket = "PUB"
+bind = "{endpoint}"
+subject = "s.>"
+max_subscriptions = 20
+"""
+    bridge = case.bridge(config(server, route))
+
+    def receives(subscriber, subject, topic):
+        while True:  # Its subscription is on its way.
+            client.run(client.nats.publish(subject, b"1"))
+            while subscriber.poll(20):
+                if subscriber.recv_multipart() == [topic, b"1"]:
+                    return
+
+    early = sock(case, "SUB", endpoint, [b"early."])
+    receives(early, "s.early.a", b"early.a")
+    hostile = sock(case, "SUB", endpoint, [b"t%d." % number for number in range(1000)])
+    bridge.until(lambda: any("`max_subscriptions` (20)" in line for line in bridge.said))
+    receives(hostile, "s.t999.a", b"t999.a")
+    late = sock(case, "SUB", endpoint, [b"late."])
+    receives(late, "s.late.a", b"late.a")
+    subjects = server.bridges_subjects()
+    assert len(subjects) == 21 and {"s.>", "s.early.>"} <= set(subjects), subjects
+    # What two subscriptions bring arrives once.
+    while early.poll(0):
+        early.recv_multipart()
+    for number in range(100):
+        client.run(client.nats.publish("s.early.b", b"%d" % number))
+    found = []
+    while len(found) < 100:
+        topic, body = early.recv_multipart()
+        if topic == b"early.b":
+            found.append(int(body))
+    assert found == list(range(100))
+
+    hostile.close()
+    while server.bridges_subjects() != ["s.early.>", "s.late.>"]:
+        time.sleep(0.02)
+    receives(early, "s.early.c", b"early.c")
+    receives(late, "s.late.c", b"late.c")
+    assert bridge.end() == 0
 
 
 def test_rotated_password_counts_without_a_restart(case):

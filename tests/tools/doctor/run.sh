@@ -13,22 +13,11 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-if [[ $(uname) != Linux ]]; then
-    echo "skipped all: network namespaces need Linux"
-    echo "doctor: 0 passed, 0 failed, 1 skipped"
-    exit
-fi
-"$root/scripts/need.sh" cargo:cargo cc:gcc ip:iproute2 node:nodejs npm:npm unshare:util-linux
-. "$root/tests/lib/venv.sh"
+. "$root/tests/lib/tools.sh"
+begin_on_linux doctor cc:gcc ip:iproute2 node:nodejs npm:npm unshare:util-linux
+use_node_zeromq
 LIBRARY=$("$root/tests/lib/build.sh" library)
-TAUT=$("$root/tests/lib/build.sh" programs)/taut
 [[ ${WRITE:-} != 1 ]] || BASELINE=$("$root/tests/lib/build.sh" baseline)
-node=$target/programs/cache/node-zeromq-6.8.0
-mkdir -p "$node"
-(
-    flock 9
-    [[ -e $node/.complete ]] || (cd "$node" && npm install --silent --ignore-scripts --no-save --prefix . zeromq@6.8.0 >&2 && touch .complete)
-) 9>"$node.lock"
 
 PROGRAMS=$(mktemp -d /tmp/taut-doctor.XXXXXX)
 trap 'rm -rf "$PROGRAMS"' EXIT
@@ -38,7 +27,7 @@ for source in "$here"/systems/*/*.c; do
     # LD_LIBRARY_PATH chooses the library at run time.
     "${CC:-cc}" -std=c99 -Wall -Wextra -Werror -I "$root/include" "$source" "$LIBRARY/libzmq.so.5" -o "$folder/$(basename "$source" .c)"
 done
-export LIBRARY TAUT BASELINE="${BASELINE:-}" PROGRAMS NODE_PATH=$node/node_modules
+export LIBRARY BASELINE="${BASELINE:-}" PROGRAMS
 words=()
 for word in "$@"; do words+=(--word "$word"); done
 run_pytest doctor tests/tools/doctor/run.sh "$here" --basetemp "$PROGRAMS/cases" -n "${JOBS:-8}" --dist worksteal ${words[@]+"${words[@]}"}

@@ -11,18 +11,11 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-if [[ $(uname) != Linux ]]; then
-    echo "skipped all: names are tested on Linux only"
-    echo "names: 0 passed, 0 failed, 1 skipped"
-    exit
-fi
-"$root/scripts/need.sh" cargo:cargo dnsmasq:dnsmasq-base ip:iproute2
-. "$root/tests/lib/venv.sh"
-library=${1:-$("$root/tests/lib/build.sh" library)/libzmq.so}
-LIBRARY=$(realpath "$library")
-TAUT=$("$root/tests/lib/build.sh" programs)/taut
+. "$root/tests/lib/tools.sh"
+begin_on_linux names dnsmasq:dnsmasq-base ip:iproute2
+use_library "${1:-}"
 NATS_SERVER=$("$root/tests/lib/nats-server.sh")
-export LIBRARY TAUT NATS_SERVER
+export NATS_SERVER
 
 # A short path, for sockets of `ipc`.
 work=$(mktemp -d /tmp/taut-names.XXXXXX)

@@ -45,7 +45,7 @@ def test_a_faulty_file(start, tmp_path):
     assert peer("names", str(names)) is True
     assert peer("connect", "a", "name://orders") is True
     replace(names, "orders")
-    until("the fault is told", lambda: "stay as they were" in peer.said())
+    until("the fault is told", lambda: "stay in force" in peer.said())
     peer.end()
 
 
@@ -96,7 +96,7 @@ def test_a_file_that_changes(start, tmp_path):
     connected = [event[2] for event in events if event[0] == 1]
     assert set(connected) == set(ports), events
     counts = [event[3] for event in events if event[0] == NAME_EVENT and event[1] == 0]
-    assert "it stands for 2 endpoints" in counts, events
+    assert "the name has 2 endpoints" in counts, events
     for peer in (client, one, two):
         peer.end()
 

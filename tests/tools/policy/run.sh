@@ -11,29 +11,17 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-if [[ $(uname) != Linux ]]; then
-    echo "skipped all: policies are tested on Linux only"
-    echo "policy: 0 passed, 0 failed, 1 skipped"
-    exit
-fi
-"$root/scripts/need.sh" cargo:cargo cc:gcc node:nodejs npm:npm gcore:gdb
-. "$root/tests/lib/venv.sh"
-library=${1:-$("$root/tests/lib/build.sh" library)/libzmq.so}
-LIBRARY=$(realpath "$library")
-TAUT=$("$root/tests/lib/build.sh" programs)/taut
+. "$root/tests/lib/tools.sh"
+begin_on_linux policy cc:gcc node:nodejs npm:npm gcore:gdb
+use_library "${1:-}"
+use_node_zeromq
 
 work=$(mktemp -d /tmp/taut-policy.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 ln -s "$LIBRARY" "$work/libzmq.so.5"
 PEER_C=$work/peer
 gcc -std=gnu11 -O1 -Wall -Wextra -Werror -pedantic -I "$root/include" "$here/peer.c" "$work/libzmq.so.5" -Wl,-rpath,"$work" -o "$PEER_C"
-node=$target/programs/cache/node-zeromq-6.8.0
-mkdir -p "$node"
-(
-    flock 9
-    [[ -e $node/.complete ]] || (cd "$node" && npm install --silent --ignore-scripts --no-save --prefix . zeromq@6.8.0 >&2 && touch .complete)
-) 9>"$node.lock"
-export LIBRARY TAUT PEER_C NODE_PATH=$node/node_modules
+export PEER_C
 
 words=()
 for word in "${@:2}"; do words+=(--word "$word"); done

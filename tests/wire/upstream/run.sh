@@ -65,7 +65,8 @@ export -f library_of
 
 for set in $sets; do
     wanted=$(library_of "$set")
-    loaded=$(LD_LIBRARY_PATH=$wanted ldd "$out/$set/bin/test_pair_tcp" | awk '/libzmq.so.5/ {print $3}')
+    loaded=$(LD_LIBRARY_PATH=$wanted ldd "$out/$set/bin/test_pair_tcp" |
+        sed -n 's/.*libzmq\.so\.5 => \(.*\) (0x[0-9a-f]*)$/\1/p')
     [[ $loaded == "$wanted/libzmq.so.5" ]] || { echo "upstream: the loader would take $loaded, not $wanted" >&2; exit 1; }
 done
 
@@ -76,7 +77,7 @@ program() {
     [[ $1 == "$name" ]] || set=draft
     cd "$(mktemp -d "$WORK/run.XXXXXX")"
     ulimit -c 0
-    within "$name" "export LD_LIBRARY_PATH=$(library_of "$set"); exec '$OUT/$set/bin/$name'"
+    within "$name" "export LD_LIBRARY_PATH='$(library_of "$set")'; exec '$OUT/$set/bin/$name'"
 }
 export -f program
 

@@ -8,7 +8,7 @@ use super::target::Npm;
 use super::{Counts, Run};
 use crate::abi;
 
-/// Builds the Node.js addon, where there is a package for it.
+/// Builds the Node.js addon, if a package for the target exists.
 pub fn build(run: &Run) -> Result<Counts, String> {
     let Some(npm) = &run.target.npm else { return Ok(no_package(run)) };
     let built = run.out.join("cargo");
@@ -22,7 +22,7 @@ pub fn build(run: &Run) -> Result<Counts, String> {
         Some(glibc) => abi::too_new(&addon, glibc)?,
         None => Vec::new(),
     };
-    // What Node.js itself has, which gives it no versions.
+    // Symbols of Node.js itself have no versions.
     findings.retain(|finding| !finding.starts_with("napi_") && !finding.starts_with("uv_"));
     if findings.is_empty() {
         Ok(Counts::PASSED)
@@ -31,7 +31,7 @@ pub fn build(run: &Run) -> Result<Counts, String> {
     }
 }
 
-/// Every pattern exchanged by a Node.js of the target.
+/// Exchanges messages by every pattern with a Node.js of the target.
 pub fn exchange(run: &Run) -> Result<Counts, String> {
     let Some(npm) = &run.target.npm else { return Ok(no_package(run)) };
     let addon = place(run, npm);

@@ -1,4 +1,4 @@
-//! What is done for each target.
+//! The parts that run for each target.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,13 +8,13 @@ use std::process::Command;
 use super::{Counts, Run, addon, command, taut, windows};
 use crate::abi;
 
-/// One of them.
+/// A part and its function.
 pub struct Part {
     pub name: &'static str,
     pub run: fn(&Run) -> Result<Counts, String>,
 }
 
-/// In the order in which they are done.
+/// All parts, in order of execution.
 pub static PARTS: [Part; 8] = [
     Part { name: "build", run: build },
     Part { name: "unit", run: unit },
@@ -91,7 +91,7 @@ fn unit(run: &Run) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// The programs of tests/abi/c, each of several files.
+/// Programs of tests/abi/c, each with its files.
 const PROGRAMS: [(&str, &[&str]); 3] = [
     ("runtime", &["runtime", "handles", "messages", "traffic", "fork", "drafts", "endings", "routing_ids"]),
     ("descriptors", &["descriptors"]),
@@ -118,7 +118,7 @@ fn abi(run: &Run) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// libzmq's own tests: `make test` runs them on Linux.
+/// Runs libzmq's own tests for Windows. `make test` runs them on Linux.
 fn upstream(run: &Run) -> Result<Counts, String> {
     if run.target.is_windows() {
         run.library()?;
@@ -155,7 +155,7 @@ fn interop(run: &Run) -> Result<Counts, String> {
 const WARNINGS: [&str; 6] = ["-std=c99", "-D_DEFAULT_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror"];
 
 impl Run {
-    /// The library that was built.
+    /// Returns the path of the built library.
     fn library(&self) -> Result<PathBuf, String> {
         let name = if self.target.is_windows() { windows::LIBRARY } else { "libzmq.so" };
         let library = self.out.join(name);

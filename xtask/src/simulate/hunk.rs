@@ -1,21 +1,21 @@
-//! A change of a source file that does not depend on its comments: lines of code to find, to remove
-//! and to add. Lines are compared without comments and white space, so that only a change of the
-//! code itself makes a hunk fail.
+//! A change of a source file, independent of its comments: lines of code to find, to remove and to
+//! add. Lines are compared without comments and white space, so that a hunk fails only after a change
+//! of the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scan;
 
-/// Lines of code around a change that a new hunk shows, at least.
+/// Fewest lines of code around a change in a new hunk.
 const CONTEXT: usize = 2;
 
-/// Adjacent lines of a file, and what becomes of them.
+/// Adjacent lines of a file, with their changes.
 pub(super) struct Hunk {
     pub(super) lines: Vec<Line>,
 }
 
 pub(super) struct Line {
-    /// Number of this line in the file of the fault, from 1.
+    /// Number of the line in the file of the fault, from 1.
     pub(super) number: usize,
     pub(super) sign: Sign,
     pub(super) text: String,
@@ -31,28 +31,28 @@ pub(super) enum Sign {
 /// The code of a source file.
 pub(super) struct Code<'a> {
     lines: Vec<&'a str>,
-    /// The lines with code: the index in `lines`, and what is compared.
+    /// Lines with code: index in `lines`, and the text to compare.
     keys: Vec<(usize, String)>,
 }
 
-/// Why a hunk cannot be applied.
+/// Reason why a hunk cannot be applied.
 #[derive(Debug, PartialEq)]
 pub(super) enum Miss {
-    /// The line of the fault that differs, in the place that fits best, and that line of the source.
+    /// At the best match: the first line of the fault that differs, and the line of the source.
     Nowhere { number: usize, near: usize },
-    /// Lines of the source where it begins.
+    /// Lines of the source at which the hunk could begin.
     Twice { number: usize, lines: [usize; 2] },
 }
 
-/// Where a hunk belongs.
+/// Place of a hunk in a source.
 pub(super) struct Place {
-    /// Index in `Code::keys` of the first line that was compared.
+    /// Index in `Code::keys` of the first compared line.
     at: usize,
-    /// Lines of context that were not compared: at the beginning of the hunk.
+    /// Number of context lines at the beginning of the hunk that were not compared.
     skipped: usize,
 }
 
-/// The code of a line: without a comment, and without white space at its end.
+/// Returns the code of a line, without a comment and without white space at its end.
 pub(super) fn code(line: &str) -> &str {
     let blank = scan::blank(line);
     let begins = |at: usize| line[..at].chars().next_back().is_none_or(char::is_whitespace);
@@ -77,7 +77,7 @@ impl<'a> Code<'a> {
         self.keys.get(at).map_or(0, |(line, _)| line + 1)
     }
 
-    /// The file with these changes. Comments stay.
+    /// Returns the file with these changes. Comments stay.
     pub(super) fn apply(&self, hunks: &[Hunk]) -> Result<String, Miss> {
         let mut removed = BTreeSet::new();
         let mut added: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
@@ -111,7 +111,7 @@ impl<'a> Code<'a> {
 }
 
 impl Hunk {
-    /// The lines that the source has: all but the added ones.
+    /// Returns the lines that the source contains: all except the added ones.
     fn old(&self) -> impl DoubleEndedIterator<Item = &Line> {
         self.lines.iter().filter(|line| line.sign != Sign::Added)
     }
@@ -148,8 +148,8 @@ impl Hunk {
         }
     }
 
-    /// The same change with the context that the source has at this place: as much as makes it the
-    /// only one.
+    /// Returns the same change with the context of the source at this place, with enough lines to
+    /// make the place unique.
     pub(super) fn refreshed(&self, code: &Code<'_>, place: &Place) -> Hunk {
         let is_change = |line: &Line| line.sign != Sign::Context;
         let first = self.lines.iter().position(is_change).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Random changes of the engine, one at a time: which of them the simulator finds. All are in one
-//! build of a copy of the sources; which one is in force a variable of the environment says.
+//! Makes random changes of the engine, and measures which of them the simulator finds. One build of
+//! a copy contains all changes. A variable of the environment enables one of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 use super::seeds;
 use super::sites::{self, Site};
 
-/// Behind the last line of `crates/mem/src/lib.rs`.
+/// Text that is appended to `crates/mem/src/lib.rs`.
 const MUTATED: &str = r#"
 /// Whether the mutation of this number is in force. With `REACHED`, the numbers of those that the
 /// program comes to are told, each once.
@@ -30,28 +30,28 @@ pub fn mutated(number: u32) -> bool {
 }
 "#;
 
-/// How often what does not compile is left out.
+/// Most builds in which changes that do not compile are removed.
 const TRIES: usize = 12;
-/// How many seeds are asked which mutations they come to. They have to pass without any.
+/// Number of seeds that first report the mutations that they reach. They must pass without mutations.
 const ASKED: u64 = 400;
 
-/// What became of a mutation.
+/// Result of a mutation.
 enum Verdict {
     Found(seeds::Found),
-    /// After this number of seeds, of workloads that come to it.
+    /// Not found by this number of seeds, of workloads that reach it.
     Missed(u64),
-    /// None of those that were asked comes to it.
+    /// The first seeds do not reach it.
     Unreached,
 }
 
-/// A seed that was asked.
+/// One of the first seeds, with its report.
 struct Asked {
     seed: u64,
     workload: String,
     reached: BTreeSet<usize>,
 }
 
-/// False: the sources without any mutation fail.
+/// Runs the mutations. Returns false if the sources fail without a mutation.
 pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Result<bool, String> {
     let scratch = Scratch::new(root, target, "mutations");
     let all = sites::all(root);
@@ -83,7 +83,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, count: u32) -> Re
     Ok(true)
 }
 
-/// Does this with each, on all cores; all results in their order, or an error.
+/// Calls `f` with each item, on all cores. Returns the results in order, or an error.
 fn each<T: Send, R: Send, E: Send>(
     all: impl Iterator<Item = T> + Send,
     f: impl Fn(T) -> Result<R, E> + Sync,
@@ -126,7 +126,7 @@ fn told(site: &Site, verdict: &Verdict) -> String {
     }
 }
 
-/// First the seeds that come to it, then others of their workloads in turn.
+/// Runs the seeds that reach the mutation, then other seeds of their workloads in turn.
 fn judge(binary: &Path, rest: &[String], number: usize, asked: &[Asked], budget: Duration) -> Verdict {
     let reach: Vec<&Asked> = asked.iter().filter(|one| one.reached.contains(&number)).collect();
     let workloads: BTreeSet<&str> = reach.iter().map(|one| one.workload.as_str()).collect();
@@ -143,7 +143,7 @@ fn judge(binary: &Path, rest: &[String], number: usize, asked: &[Asked], budget:
     }
 }
 
-/// Some of the places, no two on one line.
+/// Chooses places at random, at most one on each line.
 fn choose(all: &[Site], seed: u64, count: usize) -> Vec<(usize, Site)> {
     let mut left: Vec<&Site> = all.iter().collect();
     let mut lines = BTreeSet::new();
@@ -162,7 +162,7 @@ fn choose(all: &[Site], seed: u64, count: usize) -> Vec<(usize, Site)> {
     chosen
 }
 
-/// Builds with all of them that compile; the others are taken out of `chosen`.
+/// Builds with all mutations that compile, and removes the others from `chosen`.
 fn compile(root: &Path, scratch: &Scratch, chosen: &mut Vec<(usize, Site)>) -> Result<PathBuf, String> {
     for _ in 0..TRIES {
         scratch
@@ -174,7 +174,7 @@ fn compile(root: &Path, scratch: &Scratch, chosen: &mut Vec<(usize, Site)>) -> R
         };
         let before = chosen.len();
         for (path, line) in places(&words) {
-            // An error comes from the nearest change, mostly from one before it.
+            // The nearest change causes the error, usually a change before it.
             let cause = chosen
                 .iter()
                 .enumerate()
@@ -221,7 +221,7 @@ fn write(root: &Path, scratch: &Scratch, chosen: &[(usize, Site)]) -> Result<(),
     Ok(())
 }
 
-/// The files and lines of the compiler's errors.
+/// Returns the files and lines of the compiler's errors.
 fn places(words: &str) -> Vec<(String, usize)> {
     let place = |line: &str| {
         let (place, _) = line.split_once(": error")?;

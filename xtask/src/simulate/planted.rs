@@ -1,5 +1,5 @@
-//! Faults that the engine once had, put back one after the other: what the simulator finds, and how
-//! fast. First the seed that found the fault before is tried, then others.
+//! Puts planted faults back one after the other, and measures whether and how fast the simulator
+//! finds them. The seed that found the fault before runs first, then others.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::faults::{self, Fault};
 use super::scratch::Scratch;
 use super::seeds::{self, Found};
 
-/// Whether all were found, but those of which it is known that they are not.
+/// Runs the faults. Returns true if all were found, except for those that are marked as not found.
 pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String]) -> Result<bool, String> {
     let mut all = faults::all(root)?;
     if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
@@ -61,7 +61,7 @@ pub(super) fn run(root: &Path, target: &Path, wanted: &Wanted, names: &[String])
     Ok(missed == 0)
 }
 
-/// The line of a table for a fault that was found.
+/// Returns the table row of a fault that was found.
 fn row(one: &Fault, by: &Found) -> String {
     let mut workloads = by.words.lines().filter_map(|line| line.trim().strip_prefix("workload "));
     let workload = workloads.next_back().and_then(|rest| rest.split(',').next()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A copy of what the simulator is built from, in which sources may be changed.
+//! A copy of the sources of the simulator, for changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,32 +6,32 @@ use std::process::Command;
 
 use super::faults::Fault;
 
-/// What belongs to the workspace.
+/// Parts of the workspace.
 const PARTS: [&str; 7] =
     ["Cargo.toml", "Cargo.lock", "crates", "bench/harness", "xtask", "fuzz", "bindings/node"];
 
 pub(super) struct Scratch {
     root: PathBuf,
-    /// The copy.
+    /// Folder of the copy.
     pub(super) tree: PathBuf,
-    /// Where it is built.
+    /// Folder of its build.
     target: PathBuf,
 }
 
 impl Scratch {
-    /// A copy `name` below `target` of what lies below `root`.
+    /// Returns a copy `name` below `target` of the sources below `root`.
     pub(super) fn new(root: &Path, target: &Path, name: &str) -> Self {
         let folder = target.join(name);
         Scratch { root: root.to_owned(), tree: folder.join("tree"), target: folder.join("target") }
     }
 
-    /// Makes the copy equal to the original. A file that is the same already is not touched, so that
-    /// only what differs is built again.
+    /// Makes the copy equal to the original. Equal files stay untouched, so that only changed code is
+    /// rebuilt.
     pub(super) fn restore(&self) -> Result<(), String> {
         self.restore_but(|_| false)
     }
 
-    /// The same but for some files, which the caller writes.
+    /// Does the same, except for some files that the caller writes.
     pub(super) fn restore_but(&self, left_out: impl Fn(&str) -> bool) -> Result<(), String> {
         let output = Command::new("git")
             .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])
@@ -57,13 +57,13 @@ impl Scratch {
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Puts a fault into the copy, which is equal to the original.
+    /// Puts a fault into the copy, which must be equal to the original.
     pub(super) fn apply(&self, fault: &Fault) -> Result<(), String> {
-        // The copy may still have a file that has been renamed since.
+        // The copy may still contain a file that was renamed in the original, so read the original.
         fault.applied(&self.root)?.iter().try_for_each(|(path, text)| self.write(path, text.as_bytes()))
     }
 
-    /// The simulator of the copy, or what the compiler says.
+    /// Builds the simulator of the copy. An error has the messages of the compiler.
     pub(super) fn build(&self) -> Result<PathBuf, String> {
         super::build(&self.tree, &self.target, super::FLAGS)
     }

@@ -1,4 +1,4 @@
-//! Runs seeds, each in a process of its own.
+//! Runs seeds, each in a separate process.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use super::Wanted;
 
-/// How long one seed may take. On a machine that has much else to do it may take longer, as long as
-/// it runs at all, and for less than half of this.
+/// Longest run time of a seed. On a busy machine, a seed may take longer while its processor time
+/// still grows and is below half of this.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// What begins the words of one that takes longer.
+/// Beginning of the message for a seed that takes longer.
 const TOO_LONG: &str = "it takes more than";
-/// What begins the words of one whose two runs are not the same.
+/// Beginning of the message for a seed whose two runs differ.
 const DIFFER: &str = "two runs differ:";
 
-/// What became of all seeds.
+/// Sums over all seeds.
 #[derive(Default)]
 struct Totals {
     passed: u64,
@@ -27,10 +27,10 @@ struct Totals {
     numbers: [u64; 4],
 }
 
-/// A seed that has failed, and how it was found.
+/// A seed that has failed.
 pub(super) struct Found {
     pub(super) seed: u64,
-    /// Seeds that were run.
+    /// Number of seeds that were run until then.
     pub(super) seeds: u64,
     pub(super) seconds: f64,
     pub(super) words: String,
@@ -42,7 +42,7 @@ fn command(binary: &Path, rest: &[String], seed: u64) -> Command {
     command
 }
 
-/// One seed, which says itself what becomes of it.
+/// Runs one seed, which prints its result itself.
 pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
     let mut command = command(binary, &wanted.rest, seed);
     if wanted.trace {
@@ -58,7 +58,7 @@ pub(super) fn one(binary: &Path, wanted: &Wanted, seed: u64) -> ExitCode {
     }
 }
 
-/// What can be left out, as `crates/sim/src/faults.rs` names it.
+/// Faults that can be left out, with their names in `crates/sim/src/faults.rs`.
 const FAULTS: [&str; 19] = [
     "partial",
     "again",
@@ -115,7 +115,7 @@ pub(super) fn shrink(binary: &Path, mut wanted: Wanted, seed: u64) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The last words of a seed, and whether it has passed.
+/// Runs a seed. Returns true if it has passed, and its last output.
 fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match child {
@@ -143,7 +143,7 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
             is_late.store(true, SeqCst);
             let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
         });
-        // What it says when it passes is one line, so that it need not be read meanwhile.
+        // A seed that passes prints one line, so the pipes can be read one after the other.
         let (stdout, stderr) = pipes;
         let output = [read(stderr), read(stdout)];
         drop(over);
@@ -159,8 +159,8 @@ fn outcome(mut command: Command, limit: Duration) -> (bool, String) {
     }
 }
 
-/// The end of what a seed tells with `--trace`: when, who, and what it did. What the parts of the
-/// engine say to each other, and to the kernel about what they wait for, is left out.
+/// Returns the end of a trace: times, threads and their steps. Leaves out system calls by which
+/// threads of the engine wait and wake each other up.
 fn story(trace: &str) -> String {
     const LINES: usize = 30;
     const OWN: [&str; 5] = ["futex_", "epoll_", "timerfd_", "eventfd", "membarrier"];
@@ -174,7 +174,7 @@ fn story(trace: &str) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
-/// All that comes from a pipe.
+/// Reads a pipe to its end.
 fn read(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
@@ -183,22 +183,22 @@ fn read(pipe: Option<impl Read>) -> String {
     String::from_utf8_lossy(&bytes).trim_end().to_owned()
 }
 
-/// The last words of a seed that fails.
+/// Runs a seed. Returns its last output if it fails.
 fn fails(binary: &Path, rest: &[String], seed: u64, limit: Duration) -> Option<String> {
     let (passed, words) = outcome(command(binary, rest, seed), limit);
     (!passed).then_some(words)
 }
 
-/// One seed, if it fails.
+/// Runs one seed. Returns it if it fails.
 pub(super) fn try_one(binary: &Path, rest: &[String], seed: u64) -> Option<Found> {
     let start = Instant::now();
     let words = fails(binary, rest, seed, LIMIT).filter(|words| !words.starts_with(TOO_LONG))?;
     Some(Found { seed, seeds: 1, seconds: start.elapsed().as_secs_f64(), words })
 }
 
-/// Runs one after the other, on the calling thread, until one fails or the time is over: each a seed
-/// with its options. How many. One that takes too long has failed if it passes without the variable
-/// in half the time.
+/// Runs seeds with their options on the calling thread, until one fails or the time is over. Returns
+/// the number of runs. A seed that takes too long has failed if it passes without the variable in half
+/// the time.
 pub(super) fn search(
     binary: &Path,
     runs: impl Iterator<Item = (u64, Vec<String>)>,
@@ -223,8 +223,8 @@ pub(super) fn search(
     (seeds, None)
 }
 
-/// All that a seed that passes writes: to the standard error, and to the standard output. The error
-/// is the last words of one that fails.
+/// Runs a seed. Returns its standard error and its standard output if it passes, or an error with its
+/// last output if it fails.
 pub(super) fn both_outputs(
     binary: &Path,
     rest: &[String],
@@ -238,7 +238,7 @@ pub(super) fn both_outputs(
     if output.status.success() { Ok((stderr, stdout)) } else { Err(stderr) }
 }
 
-/// Runs seeds from 1 on, on all cores, until one has failed or the time is over; how many.
+/// Runs seeds from 1 on, on all cores, until one fails or the time is over. Returns their number.
 pub(super) fn search_on_all_cores(binary: &Path, rest: &[String], budget: Duration) -> (u64, Option<Found>) {
     let (next, is_over) = (AtomicU64::new(1), AtomicBool::new(false));
     let found: Mutex<Option<Found>> = Mutex::new(None);
@@ -271,18 +271,18 @@ pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Seconds of processor time of the processes that this one has started, and that have ended.
+/// Returns the processor time, in seconds, of ended child processes.
 fn processor_seconds() -> f64 {
     seconds("/proc/self/stat", CHILDREN_TIMES)
 }
 
-/// Where proc(5) has utime and stime behind the name of the process, and cutime and cstime.
+/// Positions in proc(5) after the name of the process: of utime and stime, and of cutime and cstime.
 const OWN_TIMES: usize = 11;
 const CHILDREN_TIMES: usize = 13;
 
-/// Seconds of processor time, from two numbers of such a file.
+/// Returns the processor time in seconds, from two numbers of a file of proc(5).
 fn seconds(path: &str, place: usize) -> f64 {
-    /// Of a second, as proc(5) counts on x86-64.
+    /// Clock ticks per second in proc(5) on x86-64.
     const TICKS: f64 = 100.0;
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let (_, numbers) = text.rsplit_once(')').unwrap_or_default();
@@ -290,16 +290,16 @@ fn seconds(path: &str, place: usize) -> f64 {
     ticks.filter_map(|number| number.parse::<f64>().ok()).sum::<f64>() / TICKS
 }
 
-/// A seed that is to pass.
+/// A seed that must pass.
 pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) options: Vec<String>,
-    /// It runs twice, and both runs must be the same.
+    /// True if the seed runs twice. Both runs must be the same.
     pub(super) twice: bool,
 }
 
-/// Runs many seeds, on all cores, with these variables of the environment, until `until`. Returns
-/// true if all have passed.
+/// Runs seeds on all cores until `until`, with these variables of the environment. Returns true if
+/// all have passed.
 pub(super) fn many(
     binary: &Path,
     runs: impl Iterator<Item = Run> + Send,

@@ -1,27 +1,27 @@
-//! Where a line of the engine can be changed, and into what. The change is one that a program makes
-//! while it runs (`mutated(N)`), so that one build has many of them, of which each run has one.
+//! Finds possible changes of lines of the engine. A call `mutated(N)` enables a change at run time,
+//! so that one build contains many changes, and each run enables one.
 //!
-//! Lines are read as text, as by the checks of this package. What the compiler does not take is left
-//! out again.
+//! Lines are read as text, as in the checks of this package. Changes that do not compile are removed
+//! later.
 
 use std::path::Path;
 
 use crate::scan::{self, Source};
 
-/// What is changed: the parts of `core` between a pattern and the system.
+/// Parts of `core` that are changed: the layers between a pattern and the system.
 const PARTS: [&str; 6] = ["conn/", "queue/", "driver/", "pipe/", "pipe.rs", "timing/"];
-/// In the place of the mutation's number.
+/// Placeholder for the number of the mutation.
 const NUMBER: &str = "@NUMBER@";
 
-/// Each comparison, and what comes in its place.
+/// Comparisons, with their replacements.
 const COMPARISONS: [(&str, &str); 6] =
     [("<", "<="), ("<=", "<"), (">", ">="), (">=", ">"), ("==", "!="), ("!=", "==")];
-/// What ends the operand of a comparison.
+/// Texts that end the operand of a comparison.
 const ENDS: [&str; 16] = [
     "&&", "||", " = ", "=>", "..", " += ", " -= ", "return ", "if ", "while ", "match ", " in ", "else ",
     "let ", "break ", "! ",
 ];
-/// What a statement begins with that is none of those that can be left out.
+/// Beginnings of statements that cannot be left out.
 const KEPT: [&str; 14] = [
     "let ",
     "return",
@@ -38,7 +38,7 @@ const KEPT: [&str; 14] = [
     "fn ",
     "unreachable",
 ];
-/// What a function returns at once, by its result.
+/// Values that a function returns immediately, by its return type.
 const RESULTS: [(&str, &str); 6] = [
     (" -> bool {", "true"),
     (" -> bool {", "false"),
@@ -48,26 +48,26 @@ const RESULTS: [(&str, &str); 6] = [
     (" -> u32 {", "0"),
 ];
 
-/// One change of one line.
+/// A change of one line.
 #[derive(Debug, Clone)]
 pub(super) struct Site {
-    /// From the root on.
+    /// Path from the root.
     pub(super) path: String,
-    /// From 1 on.
+    /// Number of the line, from 1.
     pub(super) line: usize,
-    /// What it is, with the line as it was.
+    /// Description of the change, with the original line.
     pub(super) what: String,
     changed: String,
 }
 
 impl Site {
-    /// The line as mutation number `number`.
+    /// Returns the line with the change as mutation number `number`.
     pub(super) fn changed(&self, number: usize) -> String {
         self.changed.replace(NUMBER, &number.to_string())
     }
 }
 
-/// All of them, in the order of the sources.
+/// Returns all changes, in the order of the sources.
 pub(super) fn all(root: &Path) -> Vec<Site> {
     let folder = "crates/core/src";
     let mut sources = scan::sources(&root.join(folder));
@@ -91,7 +91,7 @@ fn of_source(source: &Source) -> Vec<Site> {
     sites
 }
 
-/// The changes of one line, between the code of two others.
+/// Returns the changes of one line, from its code and the lines around it.
 fn of_line(code: &str, text: &str, (before, after): (&str, &str)) -> Vec<(String, String)> {
     let mutated = format!("tautline_mem::mutated({NUMBER})");
     let mut changes = Vec::new();
@@ -149,7 +149,7 @@ fn of_line(code: &str, text: &str, (before, after): (&str, &str)) -> Vec<(String
     changes
 }
 
-/// Where the condition of a line `if CONDITION {` lies.
+/// Returns the range of the condition in a line `if CONDITION {`.
 fn condition(code: &str) -> Option<(usize, usize)> {
     let trimmed = code.trim_start();
     let indent = code.len() - trimmed.len();
@@ -159,7 +159,7 @@ fn condition(code: &str) -> Option<(usize, usize)> {
     (!inside.contains("let ") && is_balanced(inside)).then_some((start, end))
 }
 
-/// A call or an assignment, whole.
+/// True if the line is a whole call or assignment.
 fn is_statement(trimmed: &str) -> bool {
     trimmed.ends_with(';')
         && trimmed.starts_with(|c: char| c.is_ascii_lowercase() || c == '*')
@@ -181,8 +181,8 @@ fn is_balanced(code: &str) -> bool {
     open.is_empty()
 }
 
-/// The operands of a comparison that stands from `start` to `end`: where the left one begins, and
-/// the right one ends.
+/// Returns the beginning of the left operand and the end of the right operand of the comparison from
+/// `start` to `end`.
 fn operands(code: &str, start: usize, end: usize, after: &str) -> Option<(usize, usize)> {
     let bytes = code.as_bytes();
     let (mut left, mut depth) = (start, 0);
@@ -194,7 +194,7 @@ fn operands(code: &str, start: usize, end: usize, after: &str) -> Option<(usize,
             b'(' | b'[' | b'{' if depth == 0 => break,
             b'(' | b'[' | b'{' => depth -= 1,
             b',' | b';' if depth == 0 => break,
-            // The end of a closure's arguments; between spaces it is an operator.
+            // A bar ends a closure's arguments. Between spaces, it is an operator.
             b'|' if depth == 0 && left >= 2 && bytes[left - 2] != b' ' => break,
             _ if depth == 0 && ends_word => break,
             _ => {}

@@ -5,7 +5,7 @@
 //! and counted.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_nats::Subscriber;
@@ -19,6 +19,10 @@ use crate::config::Job;
 use crate::stop::Stop;
 use crate::topic::filters;
 use crate::zmq::Socket;
+
+/// Number of the subscription to the whole route for the prefixes beyond the limit: it counts as
+/// the newest one, so its end takes nothing from other subscriptions.
+const WIDE: u64 = u64::MAX;
 
 /// A message, and the number of the subscription that brought it.
 type Brought = (u64, async_nats::Message);
@@ -150,28 +154,46 @@ impl Drop for Reading {
     }
 }
 
-/// What is subscribed to in NATS, for what is subscribed to here.
+/// The subscriptions in NATS that bring what subscribers want here.
 ///
-/// Of subjects that overlap, NATS delivers a message for each. The oldest subscription that brings
-/// it counts, and the copies of the others are passed over.
+/// If subjects overlap, NATS delivers a message for each. The oldest subscription that brings it
+/// counts, and the copies of the others are skipped.
+///
+/// An XPUB reports a prefix when the first peer wants it and when no peer wants it any more, so the
+/// prefixes of one peer cannot be counted. Prefixes beyond `most` are not refused: that would let
+/// one peer shut out the others. One subscription to the whole route brings them all. Any peer
+/// could ask for that with an empty prefix.
 struct Subscriptions {
     course: Arc<Course>,
     queue: mpsc::Sender<Brought>,
-    /// Prefixes that ZeroMQ's subscribers want.
-    prefixes: HashSet<Vec<u8>>,
-    /// The length of the longest.
-    longest: usize,
+    /// Prefixes that the subscribers want; true if the subjects of the prefix are subscribed to.
+    prefixes: HashMap<Vec<u8>, bool>,
+    /// Number of prefixes of each length.
+    lengths: BTreeMap<usize, usize>,
+    /// Number of prefixes whose subjects are subscribed to.
+    narrow: usize,
+    /// True if the whole route is subscribed to, for the prefixes beyond `most`.
+    wide: bool,
     /// By subject: its number, how many prefixes need it, and what reads it.
     active: HashMap<String, (u64, usize, Reading)>,
     next: u64,
-    /// The most prefixes.
+    /// Largest number of prefixes whose subjects are subscribed to.
     most: usize,
 }
 
 impl Subscriptions {
     fn new(course: Arc<Course>, queue: mpsc::Sender<Brought>, most: usize) -> Self {
-        let (prefixes, active) = (HashSet::new(), HashMap::new());
-        Subscriptions { course, queue, prefixes, longest: 0, active, next: 0, most }
+        Subscriptions {
+            course,
+            queue,
+            prefixes: HashMap::new(),
+            lengths: BTreeMap::new(),
+            narrow: 0,
+            wide: false,
+            active: HashMap::new(),
+            next: 0,
+            most,
+        }
     }
 
     /// A message of subscribers: 1 or 0, and a prefix.
@@ -179,25 +201,63 @@ impl Subscriptions {
         let bytes = message.first().map_or(&[][..], |part| part.as_bytes());
         match bytes {
             [1, prefix @ ..] => self.subscribe(prefix).await,
-            [0, prefix @ ..] => self.unsubscribe(prefix),
+            [0, prefix @ ..] => self.unsubscribe(prefix).await,
             _ => {}
         }
     }
 
     async fn subscribe(&mut self, prefix: &[u8]) {
-        if self.prefixes.len() == self.most && !self.prefixes.contains(prefix) {
-            self.course.counters.refused.add();
-            let most = self.most;
-            return self.course.complain(format_args!(
-                "subscriptions beyond `max_subscriptions` ({most}) are refused: their subscribers get nothing"
-            ));
-        }
-        if !self.prefixes.insert(prefix.to_vec()) {
+        if self.prefixes.contains_key(prefix) {
             return;
         }
-        self.longest = self.longest.max(prefix.len());
+        *self.lengths.entry(prefix.len()).or_default() += 1;
+        let narrow = self.narrow < self.most;
+        self.prefixes.insert(prefix.to_vec(), narrow);
+        if narrow {
+            self.narrow += 1;
+            self.take(prefix, self.next).await;
+        } else if !self.wide {
+            self.wide = true;
+            let most = self.most;
+            self.course.complain(format_args!(
+                "subscribers want more than `max_subscriptions` ({most}) topics: \
+                 NATS sends all messages of the route"
+            ));
+            self.take(&[], WIDE).await;
+        }
+    }
+
+    async fn unsubscribe(&mut self, prefix: &[u8]) {
+        let Some(narrow) = self.prefixes.remove(prefix) else { return };
+        if let Some(number) = self.lengths.get_mut(&prefix.len()) {
+            *number -= 1;
+            if *number == 0 {
+                self.lengths.remove(&prefix.len());
+            }
+        }
+        if narrow {
+            self.narrow -= 1;
+            self.give_up(prefix);
+        }
+        // Half, so that a prefix that comes and goes does not change this each time. Messages for
+        // the prefixes beyond `most` that are on their way at this moment are lost.
+        if self.wide && self.prefixes.len() <= self.most / 2 {
+            let beyond = self.prefixes.iter().filter(|(_, narrow)| !**narrow);
+            let beyond: Vec<_> = beyond.map(|(prefix, _)| prefix.clone()).collect();
+            for prefix in beyond {
+                self.take(&prefix, self.next).await;
+                self.prefixes.insert(prefix, true);
+            }
+            self.narrow = self.prefixes.len();
+            self.wide = false;
+            self.give_up(&[]);
+        }
+    }
+
+    /// Subscribes to the subjects of a prefix, which do not overlap, under this number.
+    async fn take(&mut self, prefix: &[u8], number: u64) {
+        self.next += 1;
         for subject in self.course.route.mapping.wanted(prefix) {
-            let number = self.next;
             match self.active.entry(subject) {
                 Entry::Occupied(mut entry) => entry.get_mut().1 += 1,
                 Entry::Vacant(entry) => match self.course.nats.client.subscribe(entry.key().clone()).await {
@@ -205,7 +265,6 @@ impl Subscriptions {
                         let reading =
                             Reading::start(self.course.clone(), number, subscriber, self.queue.clone());
                         entry.insert((number, 1, reading));
-                        self.next += 1;
                     }
                     Err(error) => self.course.complain(error),
                 },
@@ -213,11 +272,8 @@ impl Subscriptions {
         }
     }
 
-    fn unsubscribe(&mut self, prefix: &[u8]) {
-        if !self.prefixes.remove(prefix) {
-            return;
-        }
-        self.longest = self.prefixes.iter().map(Vec::len).max().unwrap_or(0);
+    /// Ends the subscriptions that only this prefix needed.
+    fn give_up(&mut self, prefix: &[u8]) {
         for subject in self.course.route.mapping.wanted(prefix) {
             if let Entry::Occupied(mut entry) = self.active.entry(subject) {
                 entry.get_mut().1 -= 1;
@@ -228,14 +284,15 @@ impl Subscriptions {
         }
     }
 
-    /// Whether no older subscription brings the same message.
+    /// True if no older subscription brings the same message.
     fn is_first(&self, number: u64, subject: &str) -> bool {
         let bringing = filters(subject).filter_map(|filter| self.active.get(&filter));
         bringing.map(|(number, ..)| *number).min() == Some(number)
     }
 
-    /// Whether a subscriber wants this first part.
+    /// True if a subscriber wants this first part.
     fn is_wanted(&self, first: &[u8]) -> bool {
-        (0..=first.len().min(self.longest)).any(|end| self.prefixes.contains(&first[..end]))
+        let mut ends = self.lengths.range(..=first.len());
+        ends.any(|(&end, _)| self.prefixes.contains_key(&first[..end]))
     }
 }

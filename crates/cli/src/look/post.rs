@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
 use crate::failure::{Failure, Result};
+use crate::ping::dial;
 
 /// How long a server may take to be reached, and to answer.
 const TIME: Duration = Duration::from_secs(10);
@@ -106,6 +107,7 @@ impl Client {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         let reached = timeout(TIME, TcpStream::connect((&*self.place.host, self.place.port)));
         let stream = reached.await.map_err(late)??;
+        dial::refuse_itself(&stream)?;
         let Some(tls) = &self.tls else {
             return timeout(TIME, self.exchange(stream, body)).await.map_err(late)?;
         };

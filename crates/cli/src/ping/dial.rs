@@ -1,13 +1,15 @@
 //! A stream to an endpoint, by the standard library: `tcp`, `tls+tcp` and `ipc`.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 #[cfg_attr(not(target_os = "linux"), path = "dial/no_names.rs")]
 mod names;
 
+use rustix::net::{getpeername, getsockname, sockopt};
 use tautline_proto::Carrier;
 
 use crate::failure::{Code, Failure, Result};
@@ -60,7 +62,7 @@ impl Connection {
         let mut outcome = Err(Failure::failed(format!("{address}: the host has no address")));
         for one in found {
             // Zero would be an error of its own.
-            match TcpStream::connect_timeout(&one, timeout.max(Duration::from_millis(1))) {
+            match tcp(&one, timeout.max(Duration::from_millis(1))) {
                 Ok(stream) => {
                     // Else the round trip could be that of a delayed acknowledgement.
                     let _ = stream.set_nodelay(true);
@@ -114,6 +116,25 @@ impl Connection {
     }
 }
 
+/// Connects by TCP. A socket that has connected to itself is refused.
+pub fn tcp(address: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(address, timeout)?;
+    refuse_itself(&stream)?;
+    Ok(stream)
+}
+
+/// `ConnectionRefused` if the two ends of a TCP connection are the same socket. TCP allows that if
+/// the system happens to choose the port that is connected to as the local one, and then no server
+/// listens there. Closing the socket resets it: in TIME_WAIT, it would keep the port from the
+/// server for a minute.
+pub fn refuse_itself(stream: &impl AsFd) -> io::Result<()> {
+    if Some(getsockname(stream)?) != getpeername(stream)? {
+        return Ok(());
+    }
+    sockopt::set_socket_linger(stream, Some(Duration::ZERO))?;
+    Err(io::ErrorKind::ConnectionRefused.into())
+}
+
 impl Carriage {
     fn write_all(&mut self, stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
         let mut wire = Vec::new();
@@ -157,5 +178,34 @@ fn refused(address: &str, error: &io::Error) -> Failure {
             .hint("is the program running, and is the path the same there?"),
         K::PermissionDenied => Failure::failed(format!("{address}: this user may not connect to it")),
         _ => Failure::failed(format!("{address}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+    use super::*;
+
+    #[test]
+    fn socket_that_connects_to_itself_is_refused_and_frees_the_port() {
+        let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&fd, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let own = SocketAddr::try_from(getsockname(&fd).unwrap()).unwrap();
+        connect(&fd, &own).unwrap();
+        let stream = TcpStream::from(fd);
+        assert_eq!(stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+        assert_eq!(refuse_itself(&stream).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        drop(stream);
+        // A socket without SO_REUSEADDR can have the port: it is not in TIME_WAIT.
+        let plain = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&plain, &own).unwrap();
+    }
+
+    #[test]
+    fn connection_to_a_listener_is_kept() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = tcp(&listener.local_addr().unwrap(), Duration::from_secs(60)).unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
     }
 }

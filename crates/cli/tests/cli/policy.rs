@@ -60,10 +60,10 @@ fn faults_have_a_place() {
         assert_eq!(said, wanted);
         // What a program would find out: the call fails, and so does this.
         let said = run(&["policy", &policy, "--connect", "tcp://b:1", "--mechanism", "PLAIN"]);
-        said.failed(1, &["connect tcp://b:1: CURVE would take the place of PLAIN"]);
+        said.failed(1, &["connect tcp://b:1: CURVE would replace PLAIN"]);
         let other = file("other.toml", &good.replace("\"tcp://*\" =", "\"tcp://a:*\" ="));
         let said = run(&["policy", &other, "--connect", "tcp://b:1"]);
-        said.failed(1, &["connect tcp://b:1: `servers` of `x` has no key for it"]);
+        said.failed(1, &["connect tcp://b:1: `servers` of `x` has no key for this endpoint"]);
         fs::write(clients.join("one.pub~"), "").unwrap();
         let said = run(&["policy", &policy]).lines();
         assert!(said[1].contains("not called NAME.pub, so ignored: one.pub~"), "{said:?}");
@@ -81,7 +81,7 @@ fn faults_have_a_place() {
             1,
             &[
                 "host.key: other users can read it",
-                "two.pub has a line that is no public key",
+                "two.pub has a line that is not a public key",
                 "has 2 keys, and",
             ],
         );

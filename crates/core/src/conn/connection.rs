@@ -89,8 +89,7 @@ pub(crate) struct Connection {
     announced: AtomicBool,
     pump: Mutex<Pump>,
     intake: Mutex<Intake>,
-    /// PING and PONG frames that wait for the pump. Boxed, because thousands of connections have no
-    /// such frames.
+    /// PING and PONG frames that wait for the pump. Boxed, because few connections have any.
     control: Mutex<Option<Box<Control>>>,
     has_control: AtomicBool, // Relaxed: fence, by `has_more` and `send_control`; the swap decides.
     /// Set after the I/O thread has flushed: the owner's next message looks at the clock.
@@ -112,8 +111,7 @@ pub(crate) struct Connection {
     paused: AtomicBool, // Relaxed: fence, of `pause_if_full` and `found_empty`.
     /// True after the peer was seen to send no further bytes.
     ended: AtomicBool, // Relaxed: number, for `idle_interest`; `is_over` loads with Acquire.
-    /// Bodies of at least this length are better written directly from their memory. `u32::MAX` for
-    /// never.
+    /// Length of the shortest body that is better written directly. `u32::MAX` for never.
     through_from: AtomicU32, // Relaxed: number: both ways to write are correct.
     /// True if there is a session that could send. Only a hint: it may change at any time.
     linked: AtomicBool, // Relaxed: number: the stream reports the truth in the end.
@@ -206,8 +204,7 @@ impl Connection {
         self.announce();
     }
 
-    /// Driver: notes that the session has ended, after the connection was removed from the read
-    /// set.
+    /// Driver: ends the session, after the connection was removed from the read set.
     pub(crate) fn close(&self) {
         self.linked.store(false, Relaxed);
         lock(&self.pump).close(self.kind.forgets_on_reconnect);
@@ -297,8 +294,7 @@ impl Connection {
         self.flush_with(most, None, taken)
     }
 
-    /// Owner: like `try_flush`. If all bytes are written, the queue of `writer` releases its
-    /// memory.
+    /// Owner: like `try_flush`. Releases the memory of `writer` if all bytes are written.
     pub(crate) fn flush_and_rest(self: &Arc<Self>, writer: &mut FrameWriter) -> Option<Flushed> {
         self.flush_with(u64::MAX, Some(writer), &mut 0)
     }

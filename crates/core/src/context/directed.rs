@@ -14,12 +14,11 @@ use crate::policy::say;
 use crate::sync::Arc;
 
 impl Context {
-    /// Reads what names (`name://`) stand for from a names file, for what is bound and connected
-    /// from now on.
+    /// Reads the endpoints of names (`name://`) from a names file, for later binds and connects.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is told on standard
-    /// error, and if the context has one already: that of `TAUT_NAMES`, most likely;
+    /// [`Error::Invalid`] if the file cannot be read or has a fault, which is reported on standard
+    /// error, and if the context already has a names file, most likely from `TAUT_NAMES`;
     /// [`Error::NotSupported`] if the library was built without names.
     #[cfg(feature = "names")]
     pub fn set_names(&self, path: &Path) -> Result<(), Error> {
@@ -30,7 +29,7 @@ impl Context {
         self.0.directory.set(directory).map_err(|_| Error::Invalid)
     }
 
-    /// Refuses: the library was built without names.
+    /// Fails: the library was built without names.
     ///
     /// # Errors
     /// [`Error::NotSupported`].
@@ -40,7 +39,7 @@ impl Context {
     }
 }
 
-/// What names stand for, if anything knows.
+/// The directory for names, if there is one.
 #[cfg(feature = "names")]
 pub(crate) fn directory(context: &Context) -> Option<&Arc<Directory>> {
     context.0.directory.get()

@@ -1,4 +1,5 @@
-//! The inproc names of a context: which sockets are bound, and which have connected before one was.
+//! The inproc names of a context: the bound sockets, and the sockets that have connected before the
+//! bind.
 
 use std::collections::HashMap;
 
@@ -14,14 +15,14 @@ struct Binding {
     inbox: Arc<SocketInbox>,
     receive_hwm: u32,
     whoami: Box<PeerInfo>,
-    /// What new peers are sent first; empty for nothing.
+    /// First message to new peers. Empty for no message.
     hello: Vec<u8>,
-    /// What is kept of peers that are gone before the socket takes note of them.
+    /// Rule for keeping peers that disconnect before the socket processes their news.
     keep: Keep,
 }
 
 impl Binding {
-    /// The socket is found for which this end is meant.
+    /// Prepares an end for this socket, which was found by its name.
     fn take(&self, offer: &mut Offer) {
         offer.keep = self.keep;
         offer.end.set_receive_hwm(self.receive_hwm);
@@ -29,7 +30,7 @@ impl Binding {
         offer.greet(&self.hello);
     }
 
-    /// The socket gets this end; what is known of it.
+    /// Gives this end to the socket. Returns the socket's peer information.
     fn welcome(&self, mut offer: Offer) -> Box<PeerInfo> {
         self.take(&mut offer);
         offer.end.lies_in(&self.inbox);
@@ -43,12 +44,12 @@ impl Binding {
 pub(super) struct Names {
     bound: HashMap<String, Binding>,
     pending: Vec<(String, Offer)>,
-    /// How many of those were given up by the socket that has connected.
+    /// Number of pending ends whose connecting socket has given them up.
     given_up: usize,
 }
 
 impl Names {
-    /// Binds a name; returns the ends meant for it that were waiting.
+    /// Binds a name. Returns the ends that were waiting for it.
     pub(super) fn bind(
         &mut self,
         name: &str,
@@ -80,8 +81,9 @@ impl Names {
         Ok(offers)
     }
 
-    /// Gives `offer` to the socket bound to `name` and returns what is known of that socket; or
-    /// keeps it until a socket binds or it is given up, which `shelf` is told.
+    /// Gives `offer` to the socket bound to `name` and returns that socket's peer information. If
+    /// no socket is bound, keeps the offer until a socket binds or until the connecting socket
+    /// gives it up, which is reported to `shelf`.
     pub(super) fn connect(
         &mut self,
         name: &str,
@@ -103,13 +105,13 @@ impl Names {
         }
     }
 
-    /// Whether a socket is bound to a name.
+    /// True if a socket is bound to a name.
     pub(super) fn is_bound(&self, name: &str) -> bool {
         self.bound.contains_key(name)
     }
 
-    /// One of the ends that no socket has bound for was given up. Once half of them are, those of
-    /// which nothing would come are taken out and returned, to be dropped without a lock.
+    /// Counts a pending end that was given up. If half of the pending ends are given up, removes
+    /// and returns the ends that would deliver nothing. The caller drops them without a lock.
     fn note_given_up(&mut self) -> Vec<(String, Offer)> {
         self.given_up += 1;
         if self.given_up * 2 < self.pending.len() {
@@ -121,7 +123,7 @@ impl Names {
         void
     }
 
-    /// The ends that no socket has bound for, at the end of the context.
+    /// Takes the ends that are still pending at the end of the context.
     pub(super) fn take_pending(&mut self) -> Vec<(String, Offer)> {
         std::mem::take(&mut self.pending)
     }

@@ -18,14 +18,14 @@ const THREAD_NAME_PREFIX: i32 = 9;
 const ZERO_COPY_RECV: i32 = 10;
 const IPV6: i32 = 42;
 const BLOCKY: i32 = 70;
-/// Of our own, far from libzmq's numbers.
+/// Our own numbers, far from libzmq's.
 const TAUTLINE_VERSION: i32 = 0x5441_0002;
 pub(super) const TAUTLINE_OBSERVE: i32 = 0x5441_0004;
 pub(super) const TAUTLINE_POLICY: i32 = 0x5441_0008;
 #[cfg(feature = "names")]
 pub(super) const TAUTLINE_NAMES: i32 = 0x5441_0009;
 
-/// Most sockets that a context can be set to.
+/// Highest value of ZMQ_MAX_SOCKETS.
 const SOCKET_LIMIT: i32 = 65_535;
 
 /// The options of one context.
@@ -93,7 +93,7 @@ impl Settings {
             THREAD_SCHED_POLICY => self.policy,
             MAX_MSGSZ => self.max_msgsz,
             MSG_T_SIZE => 64,
-            // A prefix that is no number reads as one as C's atoi does: 0.
+            // A prefix that is not a number reads as 0, as C's atoi returns.
             THREAD_NAME_PREFIX => {
                 std::str::from_utf8(&self.name_prefix).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
             }
@@ -105,11 +105,12 @@ impl Settings {
         })
     }
 
-    /// Options as bytes: numbers of C, and the prefix of thread names as text too.
+    /// Sets options as bytes: a C int, or for the prefix of thread names also text.
     pub(super) fn set_bytes(&mut self, option: i32, value: &[u8]) -> Result<(), Error> {
         match (option, <[u8; 4]>::try_from(value)) {
             (_, Ok(number)) => self.set(option, i32::from_ne_bytes(number)),
-            // As in libzmq it need not end with a NUL, and has at most 16 bytes with it.
+            // As in libzmq the value need not end with a NUL. Its maximum is 16 bytes including the
+            // NUL.
             (THREAD_NAME_PREFIX, _) if (1..=16).contains(&value.len()) => {
                 let text = value.split(|byte| *byte == 0).next().unwrap_or_default();
                 self.name_prefix = text.to_vec();
@@ -119,8 +120,8 @@ impl Settings {
         }
     }
 
-    /// Writes an option as bytes; how many they are. What has room for more than a number gets the
-    /// prefix of thread names and the version as text.
+    /// Writes an option as bytes. Returns their number. If the buffer is larger than a number, the
+    /// prefix of thread names and the version are written as text.
     pub(super) fn get_bytes(&self, option: i32, out: &mut [u8]) -> Result<usize, Error> {
         let text = match option {
             THREAD_NAME_PREFIX => Some(&self.name_prefix[..]),
@@ -146,12 +147,12 @@ impl Settings {
         self.max_sockets.max(0) as usize
     }
 
-    /// What new sockets start with.
+    /// Defaults of new sockets.
     pub(super) fn defaults(&self) -> ContextDefaults {
         ContextDefaults { ipv6: self.ipv6, blocky: self.blocky }
     }
 
-    /// How the I/O thread of this index is set up.
+    /// Settings of the I/O thread of this index.
     pub(super) fn thread(&self, index: usize) -> ThreadOptions {
         let prefix = match &self.name_prefix[..] {
             b"" | b"0" => String::new(),

@@ -1,8 +1,9 @@
 //! A bound endpoint: accepts peers.
 //!
-//! Each newcomer costs the I/O thread tens of microseconds. When many have come and hardly any has
-//! finished a handshake, it is a flood: then newcomers are accepted for a part of the time only,
-//! and wait in the system's backlog otherwise, so that the peers that are there get the processor.
+//! Each new peer costs the I/O thread tens of microseconds. If many peers arrive and hardly any
+//! completes a handshake, it is a flood. During a flood we accept new peers only for a part of the
+//! time and leave them in the system's backlog otherwise, so that the connected peers get the
+//! processor.
 
 use std::time::{Duration, Instant};
 
@@ -25,18 +26,20 @@ use tautline_io::fd::AsRawFd;
 use tautline_io::net::{self, Listener};
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 
-/// Peers accepted before others get their turn.
+/// Number of peers that are accepted before other sources get their turn.
 const BATCH: usize = 64;
-/// This many newcomers, each of them a stranger still or gone as one, are a flood.
+/// From this number of strangers on it is a flood. A stranger is a new peer that has not completed
+/// its handshake, even if it has left.
 const FLOOD: u32 = 1024;
-/// No more are counted, so that a few peers that shake hands are enough for the flood to be over.
+/// Upper limit of the count, so that a few completed handshakes are enough to end the flood.
 const MOST_STRANGERS: u32 = 16 * FLOOD;
-/// In a flood: the pause after newcomers were accepted, as a multiple of the time that took, and
-/// its bounds. (The time may be long because another thread had the processor.)
+/// In a flood: the pause after a batch of accepts, as a multiple of the time that the batch took,
+/// and its bounds. (The measured time may be long because another thread had the processor.)
 const PAUSE: u32 = 5;
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
 const MOST_PAUSE: Duration = Duration::from_millis(20);
-/// Handshakes that are compared to find the one that has to make room, which a newcomer waits for.
+/// Number of handshakes that are compared to choose the one to evict. The new peer waits for this
+/// search.
 const LOOKED_AT: usize = 256;
 
 struct State {
@@ -44,17 +47,17 @@ struct State {
     registration: Option<Token>,
     wait_timer: u64,
     check_timer: u64,
-    /// Those that have come and whose handshakes may not be complete, the oldest one first. Kept
-    /// where there is a policy.
+    /// Accepted peers whose handshakes may not be complete, oldest first. Kept only if there is a
+    /// policy.
     shaking: VecDeque<Shaking>,
 }
 
-/// A peer whose handshake may not be complete, and where it comes from.
+/// A peer whose handshake may not be complete, and its source address.
 type Shaking = (Weak<Wire>, PeerSource);
 
-/// Takes out the handshake that has to make room for a newcomer: from the source that has most, so
-/// that one host cannot keep others away; there, one whose peer has said nothing; of those the
-/// oldest one. Looks at the oldest ones only.
+/// Removes the handshake to evict for a new peer. Chooses the source with the most handshakes, so
+/// that one host cannot keep others away; within it a peer that has sent no byte; among these the
+/// oldest. Compares only the oldest handshakes.
 fn evict(shaking: &mut VecDeque<Shaking>, newcomer: PeerSource) -> Option<Arc<Wire>> {
     while shaking.front().is_some_and(|entry| !is_shaking(entry)) {
         shaking.pop_front();
@@ -69,7 +72,7 @@ fn evict(shaking: &mut VecDeque<Shaking>, newcomer: PeerSource) -> Option<Arc<Wi
         let is_silent = wire.upgrade().is_some_and(|wire| is_silent(&wire));
         (counts.get(source).copied(), is_silent)
     };
-    // The first one of the highest rank: `max_by_key` takes the last one.
+    // Take the first of the highest rank. `max_by_key` returns the last one, so reverse the order.
     let (index, _) = known.into_iter().rev().max_by_key(|(_, entry)| rank(entry))?;
     shaking.remove(index)?.0.upgrade()
 }
@@ -85,22 +88,22 @@ pub(crate) struct Acceptor {
     pub(super) security: Security,
     endpoint: Ends,
     unlink: Option<Leftover>,
-    /// How streams carry ZMTP, unless as it is.
+    /// WebSocket or TLS wrapper of the streams. `None` for plain ZMTP.
     pub(super) carrying: Option<Carrying>,
-    /// How many have come since peers have last shaken hands. Each peer that does halves the
-    /// number.
-    // Relaxed: own, the I/O thread alone.
+    /// Number of accepted peers since the last completed handshakes. Each completed handshake
+    /// halves the number.
+    // Relaxed: own, only the I/O thread uses it.
     strangers: AtomicU32,
-    /// How many of those that have come have not shaken hands. Kept where there is a policy.
-    // Relaxed: own, the I/O thread alone.
+    /// Number of accepted peers whose handshake is incomplete. Kept only if there is a policy.
+    // Relaxed: own, only the I/O thread uses it.
     shaking: AtomicU32,
-    /// What the policy says of the peers that come, if there is one.
+    /// The policy's rules for accepted peers, if there is a policy.
     gate: Option<Arc<Gate>>,
     state: Mutex<State>,
 }
 
 impl Acceptor {
-    /// Has the I/O thread accept peers of `bound`.
+    /// Starts to accept peers of `bound` on the I/O thread.
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
@@ -140,12 +143,12 @@ impl Acceptor {
         &self.options
     }
 
-    /// What the policy says of the peers that come, if there is one.
+    /// The policy's rules for accepted peers, if there is a policy.
     pub(super) fn gate(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref()
     }
 
-    /// The socket that it belongs to.
+    /// The site of the socket that owns this endpoint.
     pub(super) fn site(&self) -> &Arc<Site> {
         &self.site
     }
@@ -155,8 +158,9 @@ impl Acceptor {
         self.endpoint.name()
     }
 
-    /// Stops accepting at once: the address is free when this returns. The peers that came stay,
-    /// unless `linger` is given: then they are served for at most that long (see `Wire::linger`).
+    /// Stops accepting at once: the address is free when this returns. The connected peers stay if
+    /// `linger` is `None`. With a `linger` time, the peers are served for at most that time (see
+    /// `Wire::linger`).
     pub(crate) fn stop(self: &Arc<Self>, linger: Option<Option<Duration>>) {
         let (listener, registration) = {
             let mut state = lock(&self.state);
@@ -195,20 +199,21 @@ impl Acceptor {
         }
     }
 
-    /// A peer that came has shaken hands.
+    /// Notes that an accepted peer has completed its handshake.
     pub(super) fn found_honest(&self) {
         self.strangers.store(self.strangers.load(Relaxed) / 2, Relaxed);
         self.lost_stranger();
     }
 
-    /// A peer that came has shaken hands, or has gone before that.
+    /// Notes that an accepted peer has completed its handshake, or has left before that.
     pub(super) fn lost_stranger(&self) {
         if self.gate.is_some() {
             self.shaking.store(self.shaking.load(Relaxed).saturating_sub(1), Relaxed);
         }
     }
 
-    /// A peer has come. With more handshakes than there may be, one of the others ends.
+    /// Adds a new peer to the list of handshakes. If the list exceeds its limit, evicts one of the
+    /// other handshakes.
     fn greet(&self, turn: &mut Turn, newcomer: &Arc<Wire>) {
         let Some(gate) = self.gate.as_ref().filter(|_| is_stranger(newcomer)) else { return };
         let count = self.shaking.load(Relaxed);
@@ -255,7 +260,7 @@ impl Acceptor {
                         errno::of(&error).unwrap_or(0) as u32,
                         &self.endpoint,
                     );
-                    // The connection that could not be accepted makes the listener readable still.
+                    // The connection that could not be accepted keeps the listener readable.
                     if !net::concerns_one_connection(&error) {
                         return self.wait(turn, EXHAUSTED);
                     }
@@ -286,17 +291,17 @@ impl Acceptor {
         self.greet(turn, &wire);
     }
 
-    /// Looks again, after a while, whether the peers may stay.
+    /// Sets a timer to check again if the peers may stay.
     fn check_later(self: &Arc<Self>, turn: &mut Turn) {
         if self.gate.as_ref().is_some_and(|gate| gate.may_change()) {
             lock(&self.state).check_timer = turn.after(CHECK, self);
         }
     }
 
-    /// Ends the connections of peers that may no longer be here.
+    /// Ends the connections of peers that the policy no longer allows.
     fn check(self: &Arc<Self>, turn: &mut Turn) {
         let Some(gate) = &self.gate else { return };
-        // Also if no peer is there: from now on counts for how long a list cannot be read.
+        // Do this even without peers: it starts the clock for how long a list has been unreadable.
         let _ = gate.is_current();
         for resident in self.site.residents() {
             if let Resident::Wire(wire) = resident
@@ -308,7 +313,7 @@ impl Acceptor {
         self.check_later(turn);
     }
 
-    /// Listens again a little later.
+    /// Stops listening for this time.
     fn wait(self: &Arc<Self>, turn: &mut Turn, time: Duration) {
         let mut state = lock(&self.state);
         if let (Some(listener), Some(token)) = (&state.listener, state.registration) {

@@ -1,12 +1,13 @@
-//! A `udp` endpoint: the far side of a pipe whose near side is RADIO's, DISH's or DGRAM's.
+//! A `udp` endpoint: the far side of a pipe whose near side belongs to a RADIO, DISH or DGRAM.
 //!
-//! The pipe is an inproc one, and this is its other socket as far as the owner can see. What the
-//! owner sends goes out on its own thread ([`Device::serve`]); the I/O thread receives, and sends
-//! what the kernel did not take. Datagrams have no connection, so nothing is ever lost or found; at
-//! the receive high-water mark they stay with the kernel, which drops what it has no room for.
+//! The pipe is an inproc one, and to the owner this endpoint looks like the other socket of the
+//! pipe. The owner's thread sends the owner's messages itself ([`Device::serve`]). The I/O thread
+//! receives, and sends the messages that the kernel did not accept. Datagrams have no connection,
+//! so there are no events for connects or disconnects. At the receive high-water mark datagrams
+//! stay in the kernel, which drops them when its buffer is full.
 //!
-//! A datagram of RADIO is one octet with the length of the group, the group, the body. One of DGRAM
-//! is the body alone; its address is the first part of the message.
+//! A datagram of RADIO is one octet with the length of the group, the group, the body. A datagram
+//! of DGRAM is the body alone; its address is the first part of the message.
 
 use std::net::SocketAddr;
 use std::sync::Weak;
@@ -28,33 +29,33 @@ use tautline_io::resolve::parse_literal;
 use tautline_io::wake::WakeFd;
 use tautline_proto::frame;
 
-/// Datagrams received before others get their turn.
+/// Number of datagrams that are received before other sources get their turn.
 const BATCH: usize = 64;
-/// Room for the longest datagram of either family.
+/// Size of the receive buffer: the longest datagram of either address family fits.
 const ROOM: usize = 65_536;
 
-/// What the datagrams of an endpoint are.
+/// Format of the datagrams of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Group and body; to one destination, or from any address.
+    /// Group and body, sent to one destination or received from any address.
     Groups,
-    /// Bodies, from and to any address.
+    /// Bodies, to and from any address.
     Raw,
 }
 
-/// This side's queue ends, and what is in hand.
+/// This side's queue ends, and the datagrams in progress.
 struct Far {
     offer: Offer,
-    /// Where all goes (RADIO), once it is known.
+    /// Destination of all datagrams (RADIO), once it is known.
     destination: Option<SocketAddr>,
-    /// The datagram in the making, or one that the kernel did not take, and where it goes.
+    /// The datagram being built, or one that the kernel did not accept, and its destination.
     outgoing: Vec<u8>,
     to: Option<SocketAddr>,
     incoming: Vec<u8>,
     closed: bool,
-    /// The owner has let go of its side, and what it has sent waits for the destination.
+    /// True if the owner has released its side and its messages wait for the destination.
     lingers: bool,
-    /// For how long it may (ZMQ_LINGER).
+    /// Maximum time that these messages may wait (ZMQ_LINGER).
     linger: Option<Duration>,
     linger_timer: u64,
 }
@@ -62,30 +63,31 @@ struct Far {
 /// A `udp` endpoint.
 pub(crate) struct DatagramPort {
     site: Arc<Site>,
-    /// Its canonical text.
+    /// Canonical text of the endpoint.
     name: Box<str>,
     form: Form,
-    /// Whether it receives at all.
+    /// True if the endpoint receives.
     receives: bool,
     socket: Datagram,
     inbox: Arc<SocketInbox>,
     wake: Arc<WakeFd>,
     far: Mutex<Far>,
-    /// The registrations of the socket and of the wake descriptor.
+    /// Registrations of the socket and of the wake descriptor.
     tokens: Mutex<Option<(Token, Token)>>,
-    /// What the socket's registration waits for: reading (1), writing (2).
-    // Relaxed: own: under the lock of `tokens` only.
+    /// Interest of the socket's registration: reading (1), writing (2).
+    // Relaxed: own: accessed only under the lock of `tokens`.
     interest: AtomicU8,
 }
 
 impl DatagramPort {
-    /// Whether it receives: else it sends.
+    /// True if the endpoint receives, false if it sends.
     pub(crate) fn receives(&self) -> bool {
         self.receives
     }
 
-    /// Has the I/O thread serve `socket`. `offer` is this side's; the other one is the owner's.
-    /// Without a `destination`, [`DatagramPort::aim`] tells it later, or the messages do.
+    /// Starts to serve `socket` on the I/O thread. `offer` is this side's end of the pipe; the
+    /// other end is the owner's. If there is no `destination` yet, [`DatagramPort::aim`] sets it
+    /// later, or each message has its own.
     pub(crate) fn start(
         site: &Arc<Site>,
         name: &str,
@@ -98,7 +100,7 @@ impl DatagramPort {
         let inbox = Arc::new(Inbox::new(Waker::new()));
         let wake = inbox.waker().descriptor()?;
         inbox.expose();
-        // The owner's high-water mark is its own and this one.
+        // The owner's effective high-water mark is its own plus this one.
         offer.end.attach(&inbox, 0, 1);
         offer.end.refuse_commands();
         let port = Arc::new(DatagramPort {
@@ -136,13 +138,14 @@ impl DatagramPort {
         &self.name
     }
 
-    /// The owner is going to let go of its side: how long what it has sent may wait for the
-    /// destination.
+    /// Sets the time that the owner's messages may wait for the destination, before the owner
+    /// releases its side.
     pub(crate) fn set_linger(&self, linger: Option<Duration>) {
         lock(&self.far).linger = linger;
     }
 
-    /// The destination was found. `None`: there is none, and what is sent is dropped.
+    /// Sets the resolved destination. `None` means that there is no destination and all messages
+    /// are dropped.
     pub(crate) fn aim(self: &Arc<Self>, destination: Option<SocketAddr>) {
         let lingers = {
             let mut far = lock(&self.far);
@@ -157,8 +160,8 @@ impl DatagramPort {
         }
     }
 
-    /// The owner has let go of its side. What it has sent waits for the destination, but not longer
-    /// than ZMQ_LINGER.
+    /// Handles an owner that has released its side. Its messages wait for the destination, but not
+    /// longer than ZMQ_LINGER.
     fn linger(self: &Arc<Self>, turn: &mut Turn) {
         let waits = {
             let mut far = lock(&self.far);
@@ -176,7 +179,7 @@ impl DatagramPort {
         }
     }
 
-    /// Sends what the kernel takes of what is queued, and goes.
+    /// Sends the queued messages that the kernel accepts, then ends.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn) {
         self.serve();
         if let Some((socket, wake)) = lock(&self.tokens).take() {
@@ -216,8 +219,8 @@ impl DatagramPort {
         }
     }
 
-    /// Sends what is queued, and gives room to a sender that waits for it. False if the kernel
-    /// takes no more for now.
+    /// Sends the queued messages, and makes room for a sender that waits for it. Returns false if
+    /// the kernel accepts no more at the moment.
     fn flush(&self) -> bool {
         let mut far = lock(&self.far);
         let taken = self.send(&mut far);
@@ -228,8 +231,8 @@ impl DatagramPort {
         taken
     }
 
-    /// Whether reading should go on: there is room for what comes. If not, the owner tells when
-    /// there is.
+    /// Receives datagrams. Returns true if reading should go on because there is room for more. If
+    /// not, the owner reports when there is room.
     fn receive(&self) -> bool {
         let mut far = lock(&self.far);
         let Far { offer, incoming, .. } = &mut *far;
@@ -250,7 +253,8 @@ impl DatagramPort {
             match self.socket.receive(incoming) {
                 Ok((len, from)) => any |= self.deliver(writer, &incoming[..len], from),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // A destination's port was closed; that says nothing about what comes next.
+                // A port at some destination was closed. The next datagram is independent of this
+                // error.
                 Err(_) => {}
             }
         }
@@ -269,12 +273,12 @@ impl DatagramPort {
             }
             Form::Groups => {
                 let split = datagram.split_first().and_then(|(&len, rest)| rest.split_at_checked(len.into()));
-                // Not from a RADIO.
+                // This datagram is not from a RADIO.
                 let Some((group, body)) = split else { return false };
                 (group, body)
             }
         };
-        // A datagram that there is no memory for is lost, as any may be.
+        // If there is no memory for a datagram, it is lost, as any datagram may be.
         let queued = writer.append(frame::MORE, first).and_then(|()| writer.append(0, second)).is_ok();
         if queued {
             writer.publish()
@@ -284,7 +288,7 @@ impl DatagramPort {
         queued
     }
 
-    /// Sends what is queued. False if the kernel takes no more for now.
+    /// Sends the queued messages. Returns false if the kernel accepts no more at the moment.
     fn send(&self, far: &mut Far) -> bool {
         let Far { offer, destination, outgoing, to, closed, .. } = far;
         let Ok(reader) = &mut offer.incoming else { return true };
@@ -292,17 +296,18 @@ impl DatagramPort {
             if let Some(address) = to {
                 match self.socket.send(outgoing, address) {
                     Err(error) if error.kind() == ErrorKind::WouldBlock && !*closed => return false,
-                    // Sent, or nothing that trying again would change.
+                    // The datagram was sent, or it failed for a reason that a retry would not
+                    // change.
                     _ => *to = None,
                 }
             }
             if self.form == Form::Groups && destination.is_none() && !*closed {
-                // Not known yet.
+                // The destination is not known yet.
                 return true;
             }
             let Some(address) = next_datagram(reader, self.form, outgoing) else { return true };
-            // What is too long for a datagram, or has no destination, is dropped by the system, or
-            // here.
+            // Datagrams that are too long are dropped by the system. Datagrams without a
+            // destination are dropped here.
             *to = match self.form {
                 Form::Groups => *destination,
                 Form::Raw => address,
@@ -311,9 +316,9 @@ impl DatagramPort {
     }
 }
 
-/// Makes a datagram of the next message: its body, for RADIO behind the group. Tells the address of
-/// DGRAM's first part. `None` if there is no message. One that there is no memory for is lost, as
-/// any datagram may be.
+/// Makes a datagram of the next message: its body, and for RADIO the group before it. Returns the
+/// address in DGRAM's first part. Returns `None` if there is no message. If there is no memory for
+/// a message, it is lost, as any datagram may be.
 fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Option<Option<SocketAddr>> {
     let mut part = Message::new();
     while reader.ready() {
@@ -343,7 +348,8 @@ fn next_datagram(reader: &mut FrameReader, form: Form, out: &mut Vec<u8>) -> Opt
     None
 }
 
-/// The next part, if there is one: `Some(None)` if it was dropped, as there was no memory for it.
+/// Reads the next part, if there is one. Returns `Some(None)` if the part was dropped because there
+/// was no memory for it.
 fn read_or_skip(reader: &mut FrameReader, out: &mut Message) -> Option<Option<Head>> {
     let read = reader.read_message(out);
     if read.is_err() {
@@ -352,10 +358,10 @@ fn read_or_skip(reader: &mut FrameReader, out: &mut Message) -> Option<Option<He
     read.map_or(Some(None), |head| head.map(Some))
 }
 
-/// An address as ZMQ_LAST_ENDPOINT shows it behind the scheme.
+/// Parses an address in the form that ZMQ_LAST_ENDPOINT shows behind the scheme.
 fn read_address(text: &str) -> Option<SocketAddr> {
     text.parse().ok().or_else(|| {
-        // A zone by its name.
+        // An IPv6 zone may be given by its name.
         let (host, port) = text.rsplit_once(':').filter(|_| text.starts_with('['))?;
         parse_literal(host, port.parse().ok()?)
     })

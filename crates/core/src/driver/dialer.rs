@@ -1,4 +1,4 @@
-//! A connected endpoint: finds the peer, and finds it again.
+//! A connected endpoint: connects to the peer, and reconnects.
 
 mod refusal;
 mod tries;
@@ -27,32 +27,33 @@ use tautline_io::reactor::{Event, Interest, Mode, Token};
 use tautline_io::resolve;
 use tautline_proto::socks::{Request, Socks};
 
-/// In an event: no descriptor was closed.
+/// Event value: no descriptor was closed.
 const NO_FD: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// On the way: what it is doing about that is in [`Way`].
+    /// Not connected, but trying. [`Way`] has the state of the attempt.
     Away,
-    /// A stream is there; it looks after itself.
+    /// A stream exists and runs independently of the dialer.
     Up,
-    /// There was no peer, and there is no second try. As in libzmq, messages are still taken.
+    /// The first attempt found no peer, and retries are off. As in libzmq, the pipe still accepts
+    /// messages.
     Resting,
-    /// The peer has refused the connection, and the socket does not act on it yet: messages are
-    /// still taken.
+    /// The peer has refused the connection, but the socket has not noticed yet: the pipe still
+    /// accepts messages.
     Refused,
-    /// Given up. The program may still disconnect it.
+    /// Given up. The program may still disconnect the endpoint.
     Stopped,
-    /// Given up, and as if it had been disconnected.
+    /// Given up, with the same effect as if the program had disconnected it.
     Gone,
 }
 
 struct State {
     phase: Phase,
-    /// The pipe's connection; with ZMQ_IMMEDIATE there is one only while a session is open.
+    /// The pipe's connection. With ZMQ_IMMEDIATE it exists only while a session is open.
     connection: Option<Arc<Connection>>,
     sessions: u32,
-    /// How the peer may be reached, from the first attempt until it is.
+    /// State of the connection attempts, from the first attempt until the peer is connected.
     way: Option<Box<Way>>,
     /// The stream, from its handshake to its end.
     wire: Option<Arc<Wire>>,
@@ -65,50 +66,50 @@ impl State {
         matches!(self.phase, Phase::Stopped | Phase::Gone)
     }
 
-    /// Whether it is on the way, and nothing but time or the resolver can bring it further.
+    /// True if the dialer is trying to connect, and waits only for a timer or for the resolver.
     fn is_waiting(&self) -> bool {
         let attempt = self.way.as_ref().map(|way| &way.attempt);
         self.phase == Phase::Away && matches!(attempt, None | Some(Attempt::Waiting))
     }
 
-    /// Whether the system is connecting.
+    /// True if the system is connecting.
     fn is_connecting(&self) -> bool {
         self.way.as_ref().is_some_and(|way| matches!(way.attempt, Attempt::Connecting(_)))
     }
 
-    /// The attempt under way, which is over now.
+    /// Takes the current attempt, which has ended.
     fn end_attempt(&mut self) -> Attempt {
         self.way.as_mut().map(|way| std::mem::take(&mut way.attempt)).unwrap_or_default()
     }
 }
 
-/// How the peer may be reached. What is connected does without.
+/// State of the connection attempts. A connected dialer has none.
 #[derive(Default)]
 struct Way {
     attempt: Attempt,
-    /// The interval last waited for.
+    /// Length of the last retry interval.
     interval: Option<Duration>,
     retry_timer: u64,
-    /// Ends the patience with a proxy.
+    /// Timer that limits the wait for a proxy.
     proxy_timer: u64,
-    /// Addresses still to be tried, the last one first.
+    /// Addresses that are still untried, in reverse order.
     candidates: Vec<Address>,
-    /// Ends the head start of the last one that is tried.
+    /// Timer that ends the head start of the last address being tried.
     next_timer: u64,
     source: Option<Box<SocketAddr>>,
-    /// What a proxy is asked for, if the candidates are one.
+    /// Request to the proxy, if the candidates are the addresses of a proxy.
     request: Option<Box<Request>>,
 }
 
-/// How far an attempt to connect has come.
+/// Stage of an attempt to connect.
 #[derive(Default)]
 enum Attempt {
-    /// Waiting: for the first turn, for the resolver, or for the time to try again.
+    /// Waiting: for the first turn, for the resolver, or for the retry timer.
     #[default]
     Waiting,
-    /// The system is connecting, to one address or to several; never to none.
+    /// The system is connecting to at least one address.
     Connecting(Vec<Try>),
-    /// A proxy was reached; it is to lead to the peer.
+    /// A proxy was reached. The proxy will connect us to the peer.
     Asking(Arc<Stream>, Token, Box<Socks>),
 }
 
@@ -116,16 +117,17 @@ enum Attempt {
 pub(crate) struct Dialer {
     site: Arc<Site>,
     options: Arc<Options>,
-    /// The text it was given as: read anew for each attempt, so nothing else of it is kept.
+    /// The endpoint text as the program gave it. Each attempt parses it again, so no parsed form is
+    /// kept.
     given: Arc<str>,
-    /// How streams carry ZMTP, unless as it is, which they mostly do.
+    /// WebSocket or TLS wrapper of the streams. `None` for plain ZMTP.
     carrying: Option<Box<Result<Carrying, Error>>>,
     state: Mutex<State>,
 }
 
 impl Dialer {
-    /// Has the I/O thread connect to `given`. `connection` is the pipe's, unless ZMQ_IMMEDIATE
-    /// postpones it.
+    /// Starts to connect to `given` on the I/O thread. `connection` is the pipe's, unless
+    /// ZMQ_IMMEDIATE postpones it.
     pub(crate) fn start(
         site: &Arc<Site>,
         options: Arc<Options>,
@@ -159,12 +161,12 @@ impl Dialer {
         &self.options
     }
 
-    /// The socket that it belongs to.
+    /// The site of the socket that owns this endpoint.
     pub(super) fn site(&self) -> &Arc<Site> {
         &self.site
     }
 
-    /// How streams carry ZMTP, unless as it is.
+    /// The wrapper of the streams. `None` for plain ZMTP.
     pub(super) fn carrying(&self) -> Result<Option<&Carrying>, &Error> {
         self.carrying.as_deref().map(Result::as_ref).transpose()
     }
@@ -177,7 +179,7 @@ impl Dialer {
         }
     }
 
-    /// The connection of the waiting pipe, and whether it had a session before this one.
+    /// The connection of the waiting pipe, and true if it had a session before this one.
     pub(super) fn connection(&self) -> Option<(Arc<Connection>, bool)> {
         let state = lock(&self.state);
         state.connection.clone().map(|connection| (connection, state.sessions > 1))
@@ -188,39 +190,39 @@ impl Dialer {
         lock(&self.state).connection.clone()
     }
 
-    /// With ZMQ_IMMEDIATE: the session that begins has made a connection.
+    /// Stores the connection that a new session has made (ZMQ_IMMEDIATE).
     pub(super) fn adopt(&self, connection: Arc<Connection>) {
         lock(&self.state).connection = Some(connection);
     }
 
-    /// Whether it has given up for good.
+    /// True if the dialer has given up for good.
     pub(crate) fn is_stopped(&self) -> bool {
         let state = lock(&self.state);
         state.is_over() || state.phase == Phase::Refused
     }
 
-    /// Whether it is also as if it had been disconnected.
+    /// True if the dialer has given up with the same effect as a disconnect by the program.
     pub(crate) fn has_left(&self) -> bool {
         lock(&self.state).phase == Phase::Gone
     }
 
-    /// Whether the endpoint was given up and only sends what is queued.
+    /// True if the endpoint was given up and only sends its queued messages.
     pub(super) fn is_lingering(&self) -> bool {
         lock(&self.state).lingering
     }
 
-    /// Whether there is no limit to that.
+    /// True if lingering has no time limit.
     pub(super) fn lingers_for_ever(&self) -> bool {
         lock(&self.state).linger_timer == 0
     }
 
-    /// The endpoint was disconnected: as `linger`, from any thread.
+    /// Disconnects the endpoint: same as `linger`, but from any thread.
     pub(crate) fn disconnect(self: &Arc<Self>, linger: Option<Duration>) {
         let dialer = self.clone();
         self.site.driver.post(Box::new(move |turn| dialer.linger(turn, linger)));
     }
 
-    /// Sends what is queued, for at most `linger` (`None`: without a limit), then stops.
+    /// Sends the queued messages for at most `linger` (`None`: without a limit), then stops.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         let mut pending = self.current().is_some_and(|connection| connection.has_pending());
         let mut retries = self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0;
@@ -230,7 +232,7 @@ impl Dialer {
                 return;
             }
             retries &= state.is_waiting() && state.way.as_ref().is_some_and(|way| way.retry_timer != 0);
-            // What no peer will ever take is not worth waiting for.
+            // No peer will ever read these messages, so do not wait for them.
             pending &= !matches!(state.phase, Phase::Resting | Phase::Refused);
             state.lingering = true;
             if let Some(time) = linger {
@@ -238,12 +240,12 @@ impl Dialer {
             }
         }
         let wire = self.wire();
-        // A handshake is worth waiting for only if there is something to send afterwards.
+        // Wait for a handshake only if there are messages to send after it.
         if linger == Some(Duration::ZERO)
             || !pending && wire.as_ref().is_none_or(|wire| wire.connection().is_none())
         {
             if retries {
-                // libzmq's sign that it does not try again is the event of one more attempt.
+                // libzmq emits the event of one more attempt to signal that it gives up.
                 self.emit(event::CLOSED, NO_FD);
             }
             return self.stop(turn);
@@ -253,24 +255,24 @@ impl Dialer {
         }
     }
 
-    /// The stream that it has made, if there is one now.
+    /// The dialer's stream, if there is one now.
     fn wire(&self) -> Option<Arc<Wire>> {
         lock(&self.state).wire.clone()
     }
 
-    /// A stream begins its handshake.
+    /// Stores the stream when its handshake begins.
     pub(super) fn begun(&self, wire: &Arc<Wire>) {
         lock(&self.state).wire = Some(wire.clone());
     }
 
-    /// It has come to its end; `lost` follows.
+    /// Drops the stream when it ends. A call of `lost` follows.
     pub(super) fn ended(&self) {
         let gone = lock(&self.state).wire.take();
-        // Not with the lock held: what it holds may be the last of its kind.
+        // Drop it after the lock is released: this may be the last reference to other objects.
         drop(gone);
     }
 
-    /// Tells of an attempt. There is no stream then.
+    /// Emits an event about an attempt. There is no stream at that time.
     fn emit(&self, event: u32, value: u32) {
         if self.site.tap.wants(event) {
             self.site.tap.emit(event, value, &Ends::connected(self.name()));
@@ -301,7 +303,8 @@ impl Dialer {
                 self.try_next(turn, errno::EHOSTUNREACH);
             }
             Hop::Resolve { host, port, family } => {
-                // The system may take long. An endpoint that is given up meanwhile is gone at once.
+                // The system may take long. If the endpoint is given up before the answer, it ends
+                // at once.
                 let done = |dialer: Arc<Self>, resolved: resolve::Outcome| {
                     let driver = dialer.site.driver.clone();
                     driver.post(Box::new(move |turn| dialer.resolved(turn, resolved)));
@@ -314,7 +317,7 @@ impl Dialer {
         }
     }
 
-    /// The peer is reached, or the proxy before it. Others that are being tried are not needed.
+    /// The peer or the proxy before it is reached. Abandons all other attempts.
     fn arrived(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
         let others = lock(&self.state).end_attempt();
         others.abandon(turn, self);
@@ -322,7 +325,7 @@ impl Dialer {
         let Some(request) = request else { return self.connected(turn, stream) };
         match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => {
-                // A proxy that says nothing is not waited for for ever.
+                // Limit the wait for a proxy that does not answer.
                 let patience = self.options.connect_timeout.or(self.options.handshake_interval);
                 let timer = patience.map_or(0, |time| turn.after(time, self));
                 let mut state = lock(&self.state);
@@ -334,7 +337,7 @@ impl Dialer {
         }
     }
 
-    /// Goes on asking the proxy.
+    /// Continues the exchange with the proxy.
     fn ask(self: &Arc<Self>, turn: &mut Turn) {
         let (stream, token, outcome) = {
             let mut state = lock(&self.state);
@@ -373,19 +376,19 @@ impl Dialer {
         Wire::start(turn, Origin::Dialed(self.clone()), stream, ends, number);
     }
 
-    /// The policy lets it connect to its own user only, and another one is there.
+    /// Refuses a peer of another user, because the policy allows only connections to the own user.
     fn deny(self: &Arc<Self>, turn: &mut Turn, stream: Arc<Stream>) {
         let (name, peer) = (self.name(), transport::peer_name(&stream));
         if let Some(guard) = self.site.guard() {
             guard.tell_of_stranger(&name, &peer);
         }
-        let why = format!("{peer} is another user");
+        let why = format!("{peer} is a process of another user");
         let event = event::HANDSHAKE_FAILED_NO_DETAIL;
         self.site.tap.emit_because(event, errno::EACCES as u32, &Ends::connected(name), &why);
         self.failed(turn, errno::EACCES, Some(stream));
     }
 
-    /// An address, or the name of it, has led nowhere.
+    /// An address or its name resolution has failed. Tries the next one.
     fn failed(self: &Arc<Self>, turn: &mut Turn, errno: i32, stream: Option<Arc<Stream>>) {
         if let Some(stream) = stream {
             self.emit(event::CLOSED, stream.as_fd().as_raw_fd() as u32);
@@ -393,7 +396,7 @@ impl Dialer {
         self.try_next(turn, errno);
     }
 
-    /// The attempt to connect has failed.
+    /// The attempt to connect has failed for all addresses.
     fn exhausted(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
         self.site.failed_connects.fetch_add(1, Relaxed);
         self.emit(CONNECT_FAILED, errno as u32);
@@ -407,10 +410,11 @@ impl Dialer {
     pub(super) fn lost(self: Arc<Self>, turn: &mut Turn, opened: bool, why: Loss) {
         let stop = match why {
             Loss::Protocol(error) if error.may_pass() => false,
-            // What the peer said shows that it will not get better.
+            // The peer's bytes show that a retry would also fail.
             Loss::Protocol(_) => return self.refused(turn),
             Loss::Closed => true,
-            // Observed of libzmq: only the program's own disconnect is a reason, not a lost peer.
+            // Observed of libzmq: only the program's own disconnect is a reason to stop, a lost
+            // peer is not.
             _ if opened => {
                 self.is_lingering() && self.options.reconnect_stop & RECONNECT_STOP_AFTER_DISCONNECT != 0
             }
@@ -443,8 +447,8 @@ impl Dialer {
     }
 
     fn retry(self: &Arc<Self>, turn: &mut Turn) {
-        // Observed of libzmq: 0 is no interval, and the longest counts also if it is below the
-        // first.
+        // Observed of libzmq: an interval of 0 means no retry, and the maximum counts even if it is
+        // below the first interval.
         let Some(base) = self.options.reconnect_interval.filter(|base| !base.is_zero()) else {
             return self.rest(turn);
         };
@@ -465,7 +469,7 @@ impl Dialer {
         lock(&self.state).way.get_or_insert_default().retry_timer = key;
     }
 
-    /// Does not try again.
+    /// Stops retrying.
     fn rest(self: &Arc<Self>, turn: &mut Turn) {
         let hopeless = {
             let mut state = lock(&self.state);
@@ -480,12 +484,13 @@ impl Dialer {
         }
     }
 
-    /// Gives up for good. The endpoint keeps its name, as in libzmq: it may be disconnected.
+    /// Gives up for good. As in libzmq the endpoint keeps its name, so the program may disconnect
+    /// it.
     pub(super) fn stop(self: &Arc<Self>, turn: &mut Turn) {
         self.give_up(turn, Phase::Stopped);
     }
 
-    /// Gives up for good, as if the program had disconnected it.
+    /// Gives up for good, with the same effect as if the program had disconnected it.
     fn leave(self: &Arc<Self>, turn: &mut Turn) {
         self.give_up(turn, Phase::Gone);
     }
@@ -510,7 +515,8 @@ impl Dialer {
     }
 }
 
-/// A random part of `base`, so that the peers of a restarted server do not come all at once.
+/// Returns a random part of `base`, so that the peers of a restarted server do not reconnect all at
+/// once.
 fn jitter(base: Duration) -> Duration {
     let mut bytes = [0; 4];
     if tautline_io::random::fill(&mut bytes).is_err() {
@@ -562,7 +568,7 @@ impl Source for Dialer {
     }
 }
 
-/// `connect`'s errors that show at once, without the network.
+/// Returns the errors of `connect` that are known at once, without the network.
 pub(crate) fn check(endpoint: &Endpoint, options: &Options) -> Result<(), Error> {
     endpoint.for_connect()?;
     transport::carrying(endpoint, options)?;

@@ -1,17 +1,17 @@
-//! Values by the addresses that name them: of most sockets one or two, of some thousands.
+//! A map from addresses to values. Most sockets have one or two values, some have thousands.
 
 use std::collections::HashMap;
 
-/// With more values than these a list is searched for too long.
+/// Up to this many values, searching a list is fast enough.
 const FEW: usize = 8;
 
-/// Something that has a name that no other of its kind has while it exists.
+/// A value with a name that is unique among the existing values of its kind.
 pub(super) trait Named {
     fn name(&self) -> usize;
 }
 
-/// A map that takes no more memory than its values while they are few, and none of its own for a
-/// single one.
+/// A map that takes little more memory than its values while they are few. A single value needs no
+/// allocation.
 pub(super) enum Few<T> {
     One(Option<T>),
     List(Vec<T>),
@@ -26,7 +26,7 @@ impl<T> Default for Few<T> {
 }
 
 impl<T: Named> Few<T> {
-    /// Adds a value; the one that had this name.
+    /// Adds a value. Returns the former value of the same name.
     pub(super) fn insert(&mut self, value: T) -> Option<T> {
         let former = self.remove(value.name());
         match self {
@@ -50,7 +50,7 @@ impl<T: Named> Few<T> {
         former
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     pub(super) fn remove(&mut self, name: usize) -> Option<T> {
         match self {
             Few::One(one) => one.take_if(|value| value.name() == name),
@@ -62,7 +62,7 @@ impl<T: Named> Few<T> {
         }
     }
 
-    /// The value of this name.
+    /// Returns the value of this name.
     pub(super) fn get(&self, name: usize) -> Option<&T> {
         match self {
             Few::Map(map) => map.get(&name),
@@ -70,7 +70,7 @@ impl<T: Named> Few<T> {
         }
     }
 
-    /// All values, in no order.
+    /// Iterates over all values, in no particular order.
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
         let (list, map) = match self {
             Few::One(one) => (one.as_slice(), None),
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// The same as a `HashMap` whatever happens, also where it changes its form.
+    /// The map behaves like a `HashMap`, even across changes of its form.
     #[test]
     fn does_what_a_map_does() {
         let (mut few, mut map) = (Few::default(), HashMap::new());

@@ -1,13 +1,13 @@
-//! A connected name: finds the endpoints that it stands for, and keeps to them as that changes.
+//! A connected name: finds the endpoints of the name, and follows changes.
 //!
 //! ```text
-//!  Directory ─ found(entries) ─▶ Finder ─┬─ a Dialer for each endpoint: a peer comes as with
+//!  Directory ─ found(entries) ─▶ Finder ─┬─ a Dialer for each endpoint: a peer appears as with
 //!   (a thread of its own)                │  ZMQ_IMMEDIATE, once it is connected
 //!                                        └─ a pair of inproc ends, for a socket of this context
 //! ```
 //!
-//! What the name no longer stands for is given up as by zmq_disconnect: by the owner, in its next
-//! call, so that nothing which it sends meanwhile is lost.
+//! Endpoints that no longer belong to the name are given up as by zmq_disconnect. The owner does
+//! this in its next call, so messages that it sends before that call are not lost.
 
 use super::{Dialer, Site, Turn, check_dial};
 use crate::conn::inproc::{self, Offer};
@@ -25,36 +25,36 @@ use tautline_io::errno;
 use tautline_names::Entry;
 use tautline_policy::Call;
 
-/// What an inproc name of a registered socket begins with.
+/// Prefix of the inproc endpoints of registered sockets.
 const INPROC: &str = "inproc://tautline-name-";
 
-/// The inproc endpoint of the socket whose entry has this id.
+/// Returns the inproc endpoint of the socket whose entry has this id.
 pub(crate) fn inproc_endpoint(id: &str) -> String {
     format!("{INPROC}{id}")
 }
 
 /// The bound inproc names of a context.
 pub(crate) trait Neighbours: Send + Sync {
-    /// Whether a socket has bound this one.
+    /// True if a socket has bound this name.
     fn has(&self, name: &str) -> bool;
 
-    /// Hands an end to the socket that has bound the name; what is known of that socket. `None`:
-    /// there is no such socket any more.
+    /// Hands an end to the socket that has bound the name. Returns that socket's peer information,
+    /// or `None` if the socket no longer exists.
     fn meet(&self, name: &str, offer: Offer) -> Option<Box<PeerInfo>>;
 }
 
-/// A way to one of those that the name stands for.
+/// A path to one of the endpoints of the name.
 #[derive(Clone)]
 pub(crate) enum Way {
     /// Over streams.
     Dialer(Arc<Dialer>),
     /// To a socket of this context, at this inproc endpoint.
     Inproc,
-    /// There is none: the endpoint is of no use, or the policy refuses it. That was told.
+    /// No path: the endpoint is unusable, or the policy refuses it. The monitor has reported this.
     Nowhere,
 }
 
-/// How to get to an endpoint that was not known before.
+/// Plan for reaching a newly found endpoint.
 enum Plan {
     Dial(Arc<Options>, Result<Option<Carrying>, Error>),
     Meet,
@@ -64,10 +64,10 @@ enum Plan {
 #[derive(Default)]
 struct State {
     over: bool,
-    /// The newest answer that was acted on.
+    /// Version of the newest answer that was applied.
     version: u64,
     ways: Vec<(Arc<str>, Way)>,
-    /// What the owner has still to give up.
+    /// Paths that the owner has still to give up.
     leaving: Vec<(Arc<str>, Way)>,
 }
 
@@ -77,17 +77,17 @@ pub(crate) struct Finder {
     options: Arc<Options>,
     directory: Arc<Directory>,
     neighbours: Arc<dyn Neighbours>,
-    /// The number of the socket: what it has bound itself it does not connect to.
+    /// Number of the socket. A socket does not connect to endpoints that it has bound itself.
     socket: u64,
-    /// The text that was given: `name://orders`.
+    /// The name as the program gave it, for example `name://orders`.
     given: Arc<str>,
-    /// What peers in this process are told of the socket.
+    /// Information about the socket for peers in this process.
     whoami: PeerInfo,
     state: Mutex<State>,
 }
 
 impl Finder {
-    /// A finder that has found no peer yet.
+    /// Creates a finder that has found no peer yet.
     pub(crate) fn new(
         site: &Arc<Site>,
         options: &Options,
@@ -98,7 +98,7 @@ impl Finder {
         whoami: PeerInfo,
     ) -> Arc<Finder> {
         let mut options = options.clone();
-        // A name may stand for many, and for none. One routing id is not for many.
+        // A name may have many endpoints, or zero. One routing id cannot serve many peers.
         options.immediate = true;
         options.connect_routing_id = None;
         Arc::new(Finder {
@@ -113,7 +113,7 @@ impl Finder {
         })
     }
 
-    /// Owner: nothing more is to be found, and the ways there are now are the owner's to give up.
+    /// Owner: ends the search and returns all current paths, which the owner must give up.
     pub(crate) fn end(&self) -> Vec<(Arc<str>, Way)> {
         let mut state = lock(&self.state);
         state.over = true;
@@ -124,12 +124,12 @@ impl Finder {
         ways
     }
 
-    /// Owner: the ways that are to be given up, as the name does not stand for them any more.
+    /// Owner: takes the paths to give up, because their endpoints no longer belong to the name.
     pub(crate) fn take_leaving(&self) -> Vec<(Arc<str>, Way)> {
         std::mem::take(&mut lock(&self.state).leaving)
     }
 
-    /// The nearest way to an entry; `None` to the socket itself.
+    /// Returns the nearest endpoint of an entry, or `None` if the entry is the socket itself.
     fn nearest(&self, entry: &Entry) -> Option<Arc<str>> {
         if let Some(id) = &entry.id {
             if self.directory.socket_of(id) == Some(self.socket) {
@@ -143,7 +143,7 @@ impl Finder {
         entry.endpoints.first().map(|endpoint| endpoint.as_str().into())
     }
 
-    /// How to get to an endpoint. Asks the policy, which may take a moment.
+    /// Decides how to reach an endpoint. Asks the policy, which may take a moment.
     fn plan(&self, endpoint: &str) -> Plan {
         match self.try_plan(endpoint) {
             Ok(plan) => plan,
@@ -161,11 +161,12 @@ impl Finder {
     }
 
     fn try_plan(&self, endpoint: &str) -> Result<Plan, Denied> {
-        let unfit = |error: Error| Denied { error, why: format!("{} stands for it", self.given) };
+        let unfit = |error: Error| Denied { error, why: format!("it is an endpoint of {}", self.given) };
         let parsed = transport::parse(endpoint).map_err(unfit)?;
         let allowed = self.allowed(endpoint, &parsed)?;
         match parsed {
-            // Only `nearest` names one; it would lead past CURVE and ZAP otherwise.
+            // Only `nearest` returns such an endpoint. A program's own inproc endpoint would bypass
+            // CURVE and ZAP.
             Endpoint::Inproc(_) if endpoint.starts_with(INPROC) && may_be_inproc(&self.options) => {
                 return Ok(Plan::Meet);
             }
@@ -173,7 +174,7 @@ impl Finder {
             _ => return Err(unfit(Error::Invalid)),
         }
         match check_dial(&parsed, &self.options) {
-            // An interface may come later.
+            // The network interface may appear later.
             Ok(()) | Err(Error::NoDevice) => {}
             Err(error) => return Err(unfit(error)),
         }
@@ -193,7 +194,7 @@ impl Finder {
         guard.ask(&Asked { call: Call::Connect, endpoint, parsed, address, path }, &self.options)
     }
 
-    /// I/O thread: the name stands for these endpoints now; `plans` are those of new ones.
+    /// I/O thread: applies a new list of endpoints. `plans` are for the new ones.
     fn turn_to(&self, turn: &mut Turn, version: u64, wanted: &[Arc<str>], plans: Vec<(Arc<str>, Plan)>) {
         let mut changed = false;
         {
@@ -204,7 +205,7 @@ impl Finder {
             state.version = version;
             for (endpoint, way) in state.ways.extract_if(.., |(endpoint, _)| !wanted.contains(endpoint)) {
                 match &way {
-                    // Nothing is lost with it.
+                    // A dialer without a connection has no messages to lose.
                     Way::Dialer(dialer) if dialer.current().is_none() => {
                         dialer.linger(turn, Some(Duration::ZERO));
                     }
@@ -224,7 +225,7 @@ impl Finder {
                         Way::Dialer(Dialer::start(&self.site, options, carrying, endpoint.clone(), None))
                     }
                     Plan::Meet if self.meet(&endpoint) => Way::Inproc,
-                    // The other socket is gone; the next answer knows that.
+                    // The other socket is gone. The next answer will reflect that.
                     Plan::Meet => continue,
                     Plan::Nowhere => Way::Nowhere,
                 };
@@ -236,7 +237,8 @@ impl Finder {
         }
     }
 
-    /// Joins the socket with another one of its context; false if that is gone.
+    /// Joins the socket with another socket of its context. Returns false if the other socket is
+    /// gone.
     fn meet(&self, endpoint: &Arc<str>) -> bool {
         let ends: Arc<Ends> = Arc::new(Ends::connected(endpoint.clone()));
         let unknown = Box::new(PeerInfo::default());
@@ -261,14 +263,14 @@ impl Follower for Finder {
                 plans.push((endpoint.clone(), self.plan(endpoint)));
             }
         }
-        let why = format!("it stands for {} endpoints", wanted.len());
+        let why = format!("the name has {} endpoints", wanted.len());
         self.site.tap.emit_because(event::NAME, 0, &Ends::connected(self.given.clone()), &why);
         let driver = self.site.driver.clone();
         driver.post(Box::new(move |turn| self.turn_to(turn, version, &wanted, plans)));
     }
 
     fn refused(&self, resolver: &str, endpoint: &str) {
-        let why = format!("{resolver} says that {} stands for it, which it may not", self.given);
+        let why = format!("{resolver} gives it for {}, which is not allowed", self.given);
         let number = Error::Invalid.errno() as u32;
         self.site.tap.emit_because(
             event::HANDSHAKE_FAILED_NO_DETAIL,
@@ -282,11 +284,11 @@ impl Follower for Finder {
         let ends = Ends::connected(self.given.clone());
         match why {
             Some(why) => {
-                let why = format!("{resolver} cannot be asked: {why}");
+                let why = format!("{resolver} has failed: {why}");
                 self.site.tap.emit_because(event::NAME, errno::EHOSTUNREACH as u32, &ends, &why);
             }
             None => {
-                let why = format!("{resolver} can be asked again");
+                let why = format!("{resolver} works again");
                 self.site.tap.emit_because(event::NAME, 0, &ends, &why);
             }
         }
@@ -298,8 +300,8 @@ fn inproc_name(endpoint: &str) -> &str {
     endpoint.split_once("://").map_or(endpoint, |(_, name)| name)
 }
 
-/// Whether sockets with these options may meet without a stream: no credentials are asked for,
-/// and what is sent are messages.
+/// True if sockets with these options may connect without a stream: they ask for no credentials and
+/// send messages.
 pub(crate) fn may_be_inproc(options: &Options) -> bool {
     let is_raw = options.facts().raw || options.router_raw;
     !is_raw && !options.mechanism.has_credentials() && options.zap_domain.is_empty()

@@ -1,8 +1,8 @@
-//! A handshake on a stream: the session, and below it what carries ZMTP, if the transport has such
-//! a thing.
+//! A handshake on a stream: the session, and below it the carrier of ZMTP (WebSocket or TLS), if
+//! the transport has one.
 //!
-//! To the wire it looks like a [`Session`], which it otherwise is; only the bytes that go in and
-//! out pass the carrier.
+//! The wire uses a handshake like a [`Session`]. The only difference is that the incoming and
+//! outgoing bytes pass through the carrier.
 
 use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
@@ -16,29 +16,31 @@ use tautline_io::reactor::Interest;
 use tautline_proto::zap::Verdict;
 use tautline_proto::{Carrier, Established, ProtocolError, Session, SessionConfig, Shown, carried};
 
-/// A handshake in progress. What the wire notes about it stands here, too: of an open stream
-/// nothing of it is kept.
+/// A handshake in progress. The wire's notes on the handshake are here too, because an open stream
+/// no longer needs them.
 pub(super) struct Handshake {
     session: Session,
     carriage: Option<Box<Carriage>>,
-    /// What the stream's registration waits for.
+    /// Current interest of the stream's registration.
     pub(super) armed: Interest,
-    /// When this runs out the peer has been silent for too long; 0 is no timer.
+    /// Timer of the handshake: the peer has been silent for too long when it expires. 0 means no
+    /// timer.
     pub(super) timer: u64,
-    /// The question to the ZAP handler about this peer.
+    /// The pending request to the ZAP handler about this peer.
     pub(super) inquiry: Option<Box<Inquiry>>,
-    /// What the peer has shown to the handler.
+    /// Credentials that the peer has shown to the handler.
     pub(super) claim: Option<Box<Claim>>,
-    /// What the handler has said: the peer is in.
+    /// The handler's reply that admits the peer.
     pub(super) verdict: Option<Box<Verdict>>,
-    /// The certificates of the peer, when the handshake is complete.
+    /// Certificates of the peer, set when the handshake is complete.
     pub(super) shown: Option<Box<Shown>>,
-    /// The handler said no, which has been reported: the peer is told, and has the last word.
+    /// True if the handler refused the peer and this was reported. The peer is told, and then we
+    /// wait for its reply or its close.
     pub(super) refused: bool,
-    /// What came with the end of the handshake, and lies behind it. Our last word may not be
-    /// written yet.
+    /// Bytes that arrived behind the end of the handshake. Our last output may still be unwritten.
     leftover: Vec<u8>,
-    /// Most bytes that the peer may say until it is let in, and how many it has said.
+    /// Maximum number of bytes that the peer may send until it is admitted, and the number it has
+    /// sent.
     pub(super) most: u64,
     said: u64,
 }
@@ -46,15 +48,15 @@ pub(super) struct Handshake {
 /// A carrier and the bytes on both sides of it.
 struct Carriage {
     carrier: Box<dyn Carrier>,
-    /// Bytes for the stream, and how many of them are written.
+    /// Bytes for the stream, and the number of them that are written.
     out: Vec<u8>,
     written: usize,
-    /// ZMTP bytes behind the handshake.
+    /// ZMTP bytes that arrived behind the handshake.
     early: Vec<u8>,
 }
 
 impl Handshake {
-    /// Starts, on a stream whose registration waits for `armed`.
+    /// Starts a handshake on a stream whose registration has the interest `armed`.
     pub(super) fn new(config: SessionConfig, carrier: Option<Box<dyn Carrier>>, armed: Interest) -> Self {
         let carriage = carrier
             .map(|carrier| Box::new(Carriage { carrier, out: Vec::new(), written: 0, early: Vec::new() }));
@@ -74,13 +76,13 @@ impl Handshake {
         }
     }
 
-    /// The peer says this many bytes more: whether that is too much.
+    /// Counts `bytes` more bytes from the peer. Returns true if the peer exceeds its limit.
     pub(super) fn goes_beyond(&mut self, bytes: usize) -> bool {
         self.said += bytes as u64;
         self.said > self.most
     }
 
-    /// Whether the peer has said nothing yet.
+    /// True if the peer has not sent a byte yet.
     pub(super) fn is_silent(&self) -> bool {
         self.said == 0
     }
@@ -92,13 +94,13 @@ impl Handshake {
         };
         let zmtp = self.session.output();
         let length = zmtp.len();
-        // Also if that is nothing: the carrier has something of its own to say.
+        // Call `seal` even if `zmtp` is empty: the carrier may have bytes to send itself.
         carrier.seal(zmtp, out);
         self.session.advance_output(length);
         &out[*written..]
     }
 
-    /// Writes the output to the stream, as far as it goes.
+    /// Writes the output to the stream until the stream is full.
     pub(super) fn write(&mut self, stream: &Stream) -> Result<(), Loss> {
         while !self.output().is_empty() {
             match stream.write(self.output()) {
@@ -124,7 +126,7 @@ impl Handshake {
         }
     }
 
-    /// Takes bytes from the stream. Those behind the end of the handshake are kept.
+    /// Takes bytes from the stream. Bytes behind the end of the handshake are kept.
     pub(super) fn input(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
         let Some(Carriage { carrier, early, .. }) = self.carriage.as_deref_mut() else {
             let used = self.session.input(bytes)?;
@@ -139,22 +141,22 @@ impl Handshake {
         opened
     }
 
-    /// Whether something carries ZMTP: WebSocket, TLS.
+    /// True if a carrier (WebSocket, TLS) wraps ZMTP.
     pub(super) fn is_carried(&self) -> bool {
         self.carriage.is_some()
     }
 
-    /// Whether the peer has closed what carries ZMTP.
+    /// True if the peer has closed the carrier.
     pub(super) fn has_ended(&self) -> bool {
         self.carriage.as_ref().is_some_and(|carriage| carriage.carrier.ended())
     }
 
-    /// What came behind the handshake, once.
+    /// Takes the bytes that arrived behind the handshake.
     pub(super) fn take_leftover(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.leftover)
     }
 
-    /// The result, once, as soon as the handshake is complete.
+    /// Returns the result once, when the handshake is complete.
     pub(super) fn established(&mut self) -> Option<Established> {
         let established = self.session.established()?;
         Some(match self.carriage.take().map(|carriage| *carriage) {

@@ -1,8 +1,8 @@
 //! Heartbeats of one session: our PINGs, the peer's silence, and the time to live that the peer's
 //! PINGs grant (RFC 37).
 //!
-//! Anything that arrives is a sign of life. While reading is stopped at the receive high-water mark
-//! nothing can arrive, so silence is not held against the peer then.
+//! Any byte that arrives is a sign of life. While reading is stopped at the receive high-water
+//! mark, no byte can arrive, so silence does not count against the peer then.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use crate::sync::Arc;
 use tautline_io::clock;
 use tautline_proto::command;
 
-/// The timers of one session; 0 is no timer.
+/// The timers of one session. 0 means no timer.
 #[derive(Default)]
 pub(super) struct Heartbeat {
     ping_timer: u64,
     silence_timer: u64,
     unanswered: Unanswered,
     ttl_timer: u64,
-    /// Start of the silence that the time to live limits, if nothing has arrived since.
+    /// Start of the silence that the time to live limits, if no byte has arrived since.
     ttl_from: Duration,
 }
 
-/// The first PING that nothing has followed: the peer's silence counts from it. With a timeout that
-/// is longer than the interval, more PINGs are sent meanwhile.
+/// The first PING after which no byte arrived: the peer's silence counts from its time. If the
+/// timeout is longer than the interval, we send more PINGs before it ends.
 #[derive(Default)]
 struct Unanswered {
     sent_at: Duration,
-    /// What `Signs::arrivals` was then.
+    /// Value of `Signs::arrivals` when that PING was sent.
     arrivals: u32,
 }
 
 impl Unanswered {
-    /// A PING is sent. `first`: no earlier one waits for an answer.
+    /// Notes that a PING is sent. `first`: no earlier PING waits for an answer.
     fn pinged(&mut self, now: Duration, arrivals: u32, first: bool) {
         if first || arrivals != self.arrivals {
             *self = Unanswered { sent_at: now, arrivals };
@@ -44,20 +44,20 @@ impl Unanswered {
 }
 
 impl Heartbeat {
-    /// The session is open.
+    /// Starts the PING timer of an open session.
     pub(super) fn begin(&mut self, turn: &mut Turn, wire: &Arc<Wire>) {
         if let Some(interval) = wire.options().heartbeat_interval {
             self.ping_timer = turn.after(interval, wire);
         }
     }
 
-    /// The peer has granted a time to live.
+    /// Starts the timer for the time to live that the peer has granted.
     pub(super) fn watch_ttl(&mut self, turn: &mut Turn, wire: &Arc<Wire>, ttl: Duration) {
         self.ttl_from = now();
         self.ttl_timer = turn.after(ttl, wire);
     }
 
-    /// A timer has run out; the reason to end the session, if it is one.
+    /// Handles an expired timer. Returns a reason if the session must end.
     pub(super) fn expired(
         &mut self,
         turn: &mut Turn,
@@ -79,7 +79,7 @@ impl Heartbeat {
             }
         } else if key == self.silence_timer {
             self.silence_timer = 0;
-            // Else the next PING begins anew.
+            // If bytes have arrived since, the next PING starts a new measurement.
             if arrivals == self.unanswered.arrivals && !connection.is_paused() {
                 let timeout = timeout(wire.options()).unwrap_or_default();
                 let Some(left) = left(now(), self.unanswered.sent_at, timeout) else {
@@ -101,22 +101,23 @@ impl Heartbeat {
     }
 }
 
-/// The time on the clock of the ticks.
+/// The current time on the clock of the ticks.
 fn now() -> Duration {
     Duration::from_nanos(clock::ticks_to_nanos(clock::ticks()))
 }
 
-/// How much of `limit` is left of a silence that has begun at `since`; `None` if it is over.
+/// Returns the remaining part of `limit` for a silence that began at `since`, or `None` if the
+/// limit is reached.
 fn left(now: Duration, since: Duration, limit: Duration) -> Option<Duration> {
     (since + limit).checked_sub(now).filter(|left| !left.is_zero())
 }
 
-/// The silence after a PING that ends the session: -1 is the interval, 0 is never.
+/// Length of the silence after a PING that ends the session: -1 means the interval, 0 means never.
 fn timeout(options: &Options) -> Option<Duration> {
     options.heartbeat_timeout.or(options.heartbeat_interval).filter(|timeout| !timeout.is_zero())
 }
 
-/// The silence after which the peer shall give us up, in deciseconds; 0 is for ever.
+/// Length of the silence after which the peer closes the session, in deciseconds. 0 means never.
 fn ttl_ds(options: &Options) -> u16 {
     options.heartbeat_ttl.map_or(0, |ttl| (ttl.as_millis() / 100).min(u16::MAX.into()) as u16)
 }
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn silence_begins_with_the_first_ping_that_nothing_has_followed() {
         let mut unanswered = Unanswered::default();
-        // A PING, and what has arrived until then.
+        // Time of a PING, number of arrivals until then, and the expected start of the silence.
         for (now, arrivals, sent_at) in [(10, 0, 10), (20, 1, 20), (30, 1, 20), (40, 1, 20), (50, 4, 50)] {
             unanswered.pinged(ms(now), arrivals, now == 10);
             assert_eq!((unanswered.sent_at, unanswered.arrivals), (ms(sent_at), arrivals));

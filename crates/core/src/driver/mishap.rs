@@ -1,13 +1,14 @@
-//! A panic on an I/O thread, which must not end the thread: all sockets that live on it would hang,
-//! without a word. None is known that a peer or a program can bring about. Should there be one, the
-//! process goes on as well as it can:
+//! Handling of a panic on an I/O thread. The thread must survive, because all sockets that live on
+//! it would hang without a message. We know of no panic that a peer or a program can cause. If one
+//! occurs, the process continues as well as it can:
 //!
-//! - what panics says so on stderr, as the program's panic hook has it;
-//! - a stream whose handshake or whose reading panics ends, with the usual events, and EFAULT for a
-//!   failed handshake. Its peer may come again;
-//! - any other piece of work is given up, and the thread goes on with the next one.
+//! - The panic is reported on stderr by the program's panic hook.
+//! - A stream whose handshake or whose reading panics ends with the usual events, and with EFAULT
+//!   for a failed handshake. Its peer may reconnect.
+//! - Any other piece of work is dropped, and the thread continues with the next one.
 //!
-//! After a panic the thread rests, so that one that comes again and again takes no processor.
+//! After a panic the thread sleeps for a moment, so that a repeated panic does not use up the
+//! processor.
 
 use super::{Source, Turn};
 use crate::sync::Arc;
@@ -15,11 +16,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tautline_io::thread;
 
-/// How long the thread rests after a panic.
+/// Time that the thread sleeps after a panic.
 const REST: Duration = Duration::from_millis(1);
 
 impl Turn {
-    /// Does a piece of work. False: it has panicked.
+    /// Runs a piece of work. Returns false if it panicked.
     pub(super) fn attempt(&mut self, work: impl FnOnce(&mut Turn)) -> bool {
         let done = catch_unwind(AssertUnwindSafe(|| work(self))).is_ok();
         if !done {
@@ -28,7 +29,7 @@ impl Turn {
         done
     }
 
-    /// Has a source do something, and gives it up if it panics.
+    /// Runs `work` on a source. If it panics, tells the source, which ends itself.
     pub(super) fn call(&mut self, source: &Arc<dyn Source>, work: impl FnOnce(Arc<dyn Source>, &mut Turn)) {
         if !self.attempt(|turn| work(source.clone(), turn)) {
             self.attempt(|turn| source.clone().panicked(turn));
@@ -44,7 +45,7 @@ mod tests {
     use tautline_io::reactor::{Event, Interest, Mode};
     use tautline_io::wake::WakeFd;
 
-    /// Tells what is asked of it, and panics.
+    /// A source that reports each call and then panics.
     struct Clumsy(mpsc::Sender<&'static str>);
 
     impl Source for Clumsy {

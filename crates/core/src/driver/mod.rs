@@ -1,12 +1,12 @@
-//! The I/O thread: a reactor, timers and the things that live on it.
+//! The I/O thread: a reactor, timers and the objects that live on it.
 //!
-//! It does what no caller's thread is there to do: accept, connect, shake hands, reconnect; flush
-//! residuals and full buffers; read while the owner is away; heartbeats; linger. On the data path
-//! of a busy socket it does nothing.
+//! The I/O thread does the work that no caller's thread can do: accept, connect, handshake,
+//! reconnect; flush residuals and full buffers; read while the owner is away; send heartbeats;
+//! linger. On the data path of a busy socket it is idle.
 //!
-//! Everything that reacts is a [`Source`]; it is called on this thread only, one at a time. Other
-//! threads reach it by [`Driver::post`], or for the few things of the data path by the reactor and
-//! the timers directly (`IoSide`).
+//! Each object that reacts to events is a [`Source`]. The thread calls its sources one at a time;
+//! no other thread calls them. Other threads reach the I/O thread by [`Driver::post`]. A few
+//! operations of the data path use the reactor and the timers directly (`IoSide`).
 
 mod acceptor;
 mod datagram;
@@ -61,14 +61,14 @@ use tautline_io::wake::WakeFd;
 use tick::Ticker;
 use visits::{Due, Visits};
 
-/// Something that lives on an I/O thread.
+/// An object that lives on an I/O thread.
 pub(crate) trait Source: Send + Sync {
-    /// Its registration is ready.
+    /// Handles an event of the source's registration.
     fn ready(self: Arc<Self>, turn: &mut Turn, event: &Event);
-    /// A timer it set with [`Turn::after`] has run out. Timers are not cancelled: `key` tells
-    /// whether this one still counts.
+    /// Handles the end of a timer that the source set with [`Turn::after`]. Timers are not
+    /// cancelled: the source compares `key` to see if this timer is still valid.
     fn timer(self: Arc<Self>, turn: &mut Turn, key: u64);
-    /// One of these has panicked: what can be ended is ended.
+    /// Cleans up after a panic in one of the other methods: ends everything that can be ended.
     fn panicked(self: Arc<Self>, _turn: &mut Turn) {}
 }
 
@@ -79,36 +79,37 @@ const WAKE: Token = Token(u64::MAX);
 const RESIDUAL: Token = Token(u64::MAX - 1);
 const TICK: Token = Token(u64::MAX - 2);
 const VISITS: Token = Token(u64::MAX - 3);
-/// What is not registered: no source has this place.
+/// A token that belongs to no source, for a descriptor that is not registered.
 const NOWHERE: Token = Token(u64::MAX >> 1);
 
-/// How long to wait when the process is out of descriptors, watches or memory, or a sandbox refuses
-/// what is to be done.
+/// Time to wait before a retry if the process is out of descriptors, watches or memory, or if a
+/// sandbox refuses the operation.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// The part of an I/O thread that others see.
+/// The part of an I/O thread that other threads see.
 pub(crate) struct Driver {
     reactor: SystemReactor,
     wake: WakeFd,
     tasks: Mutex<Vec<Task>>,
-    // Relaxed: look: the tasks are under a lock, and the wake descriptor is written behind it.
+    // Relaxed: look: the tasks are under a lock, and the wake descriptor is written after this
+    // flag.
     has_tasks: AtomicBool,
     residual: Residual,
     sweep: Sweep,
     visits: Visits,
     ticker: Ticker,
-    /// How many sockets live here, to spread them.
-    // Relaxed: number: where the next socket goes.
+    /// Number of sockets on this thread, to spread sockets over the threads.
+    // Relaxed: number: it only decides where the next socket goes.
     pub(crate) load: AtomicUsize,
     // Relaxed: behind the system call that wakes the thread.
     stopping: AtomicBool,
     resolver: Resolver,
 }
 
-/// How the thread is set up (context options).
+/// Settings of the thread (context options).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadOptions {
-    /// Its name, at most 15 bytes.
+    /// Name of the thread, at most 15 bytes.
     pub(crate) name: String,
     /// ZMQ_THREAD_SCHED_POLICY and ZMQ_THREAD_PRIORITY, if set.
     pub(crate) scheduling: Option<(i32, i32)>,
@@ -158,7 +159,7 @@ impl Driver {
                 if !options.affinity.is_empty() {
                     let _ = tautline_io::thread::set_affinity(&options.affinity);
                 }
-                // Gone before the thread is at its end.
+                // Drop `turn` before the thread ends.
                 let mut turn = turn;
                 wakes::begin();
                 turn.run();
@@ -168,7 +169,7 @@ impl Driver {
         Ok((driver, thread))
     }
 
-    /// I/O thread: one of its own descriptors is readable.
+    /// I/O thread: handles one of the thread's own descriptors, which is readable.
     fn expired(&self, token: Token) {
         match token {
             VISITS => self.visits.expired(),
@@ -180,39 +181,40 @@ impl Driver {
         }
     }
 
-    /// Runs `task` on the I/O thread, soon.
+    /// Runs `task` on the I/O thread soon.
     pub(crate) fn post(&self, task: Task) {
         lock(&self.tasks).push(task);
-        // AcqRel pairs with the swap in `run_tasks`, which clears before it takes.
+        // AcqRel pairs with the swap in `run_tasks`, which clears the flag before it takes the
+        // tasks.
         if !self.has_tasks.swap(true, AcqRel) {
             self.wake.wake();
         }
     }
 
-    /// Flushes what `connection` leaves queued, `soon` or not quite so soon.
+    /// Flushes the bytes that `connection` leaves queued. `soon` selects the shorter delay.
     pub(crate) fn watch_residual(&self, connection: &Arc<Connection>, soon: bool) {
         if self.residual.watch(connection.clone(), soon) {
             self.wake.wake();
         }
     }
 
-    /// Looks now at what was left queued.
+    /// Checks the connections of the residual watch now.
     pub(crate) fn hurry_residual(&self) {
         if self.residual.hurry() {
             self.wake.wake();
         }
     }
 
-    /// Comes by for a chore after this time, and as long as there is something to do, with
-    /// everything else in between.
+    /// Calls the chore after this time, and again as long as it has work. The thread handles other
+    /// events between the calls.
     pub(crate) fn come_by(&self, chore: Arc<dyn Visit>, after: Duration) {
         if self.visits.add(chore, after) {
             self.wake.wake();
         }
     }
 
-    /// Writes what is queued for `connection`, which was just marked, with the next round of the
-    /// sweep; its number.
+    /// Writes the queue of `connection`, which the caller has just marked, in the next round of the
+    /// sweep. Returns the number of that round.
     pub(crate) fn write_soon(&self, connection: &Arc<Connection>) -> u32 {
         let added = self.sweep.add(connection);
         if added.wake {
@@ -221,20 +223,20 @@ impl Driver {
         added.round
     }
 
-    /// Writes what was left to the sweep now: its sender is going to sleep.
+    /// Wakes the sweep now, because a sender that left bytes to it is going to sleep.
     pub(crate) fn hurry_sweep(&self) {
         if self.sweep.hurry() {
             self.wake.wake();
         }
     }
 
-    /// Whether the sweep has nothing to do just now.
+    /// True if the sweep has no work at the moment.
     pub(crate) fn sweeper_is_idle(&self) -> bool {
         self.sweep.is_idle()
     }
 
-    /// Reports, once, when the stream takes bytes again, or what else it waits for. False: the
-    /// system would not have it.
+    /// Reports once when the stream accepts bytes again, or when the event in `idle` occurs.
+    /// Returns false if the system refuses the registration.
     pub(crate) fn want_write(&self, stream: &Stream, registration: Token, idle: Interest) -> bool {
         let (fd, readable) = stream.room();
         if readable {
@@ -246,8 +248,8 @@ impl Driver {
 
     fn report_once(&self, fd: BorrowedFd<'_>, registration: Token, interest: Interest) -> bool {
         match self.reactor.modify(fd, registration, interest, Mode::OneShot) {
-            // For the first time in this session, which goes on: its end would wait for the pump,
-            // under whose lock this is called.
+            // This is the first use of this descriptor in the session, so it is added. The session
+            // cannot end now, because its end waits for the pump's lock, which the caller holds.
             Err(error) if errno::of(&error) == Some(errno::ENOENT) => {
                 self.reactor.add(fd, registration, interest, Mode::OneShot).is_ok()
             }
@@ -255,7 +257,7 @@ impl Driver {
         }
     }
 
-    /// Changes what a registration waits for, from any thread.
+    /// Changes the interest of a registration, from any thread.
     pub(crate) fn rearm(&self, fd: BorrowedFd<'_>, registration: Token, interest: Interest, mode: Mode) {
         // ENOENT: the registration has just ended.
         let _ = self.reactor.modify(fd, registration, interest, mode);
@@ -266,25 +268,25 @@ impl Driver {
         &self.resolver
     }
 
-    /// Takes a descriptor out of the reactor from another thread; its place is given back by
-    /// [`Turn::forget`].
+    /// Removes a descriptor from the reactor, from another thread. [`Turn::forget`] frees its place
+    /// later.
     pub(crate) fn deregister(&self, fd: BorrowedFd<'_>) {
         let _ = self.reactor.remove(fd);
     }
 
-    /// Ends the thread once nothing lives on it any more (the context joins it).
+    /// Ends the thread when no object lives on it any longer. The context joins the thread.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Relaxed);
         self.wake.wake();
     }
 
-    /// Puts a socket's read set under this thread's care.
+    /// Puts a socket's read set under this thread's supervision.
     pub(crate) fn watch_set(self: &Arc<Self>, set: Arc<ReadSet>) {
         self.ticker.add(set.clone());
         self.post(Box::new(move |turn| turn.register_set(&set)));
     }
 
-    /// Ends that.
+    /// Ends the supervision of a read set.
     pub(crate) fn unwatch_set(&self, set: Arc<ReadSet>) {
         self.ticker.remove(&set);
         self.post(Box::new(move |turn| {
@@ -323,15 +325,15 @@ impl Source for ReadSet {
     }
 
     fn timer(self: Arc<Self>, turn: &mut Turn, _key: u64) {
-        // Unless the socket has been closed meanwhile.
+        // The socket may have been closed since the timer was set.
         if turn.driver.ticker.has(&self) {
             turn.register_set(&self);
         }
     }
 }
 
-/// A registered source, and how often its place was used before: events of a former source are told
-/// apart by it.
+/// A registered source, and the number of earlier uses of its place. The number tells events of an
+/// earlier source apart from events of this one.
 struct Place {
     generation: u32,
     source: Option<Arc<dyn Source>>,
@@ -342,16 +344,16 @@ pub(crate) struct Turn {
     driver: Arc<Driver>,
     sources: Vec<Place>,
     vacant: Vec<u32>,
-    /// What the sweep has still to write.
+    /// Work that the sweep has still to write.
     unswept: Work,
-    /// Connections that this thread lets go of at the end of its turn, all behind one barrier.
+    /// Connections that this thread releases at the end of its turn, all behind one barrier.
     let_go: Vec<Arc<Connection>>,
-    /// The chores that it comes by for.
+    /// Chores that this thread calls at a given time.
     visits: Vec<Due>,
     timers: Timers,
     timer_keys: u64,
-    /// Streams without a socket whose last words are on their way: the thread does not end before
-    /// them.
+    /// Streams without a socket whose final bytes are still unconfirmed. The thread waits for them
+    /// before it exits.
     partings: usize,
 }
 
@@ -387,12 +389,12 @@ impl Turn {
         }
     }
 
-    /// Registers a socket's read set: later, if the system has no more watches just now.
+    /// Registers a socket's read set. If the system has no more watches now, retries later.
     fn register_set(&mut self, set: &Arc<ReadSet>) {
         match self.register(set.clone(), set.as_fd(), Interest::READ, Mode::OneShot) {
             Ok(token) => {
                 set.registration.set_name(token.0);
-                // The set may have been handed over before it had its name, which arms nothing.
+                // If the set was handed over before it had a token, that handover could not arm it.
                 self.driver.arm(set);
             }
             Err(_) => {
@@ -401,14 +403,14 @@ impl Turn {
         }
     }
 
-    /// Changes what a registration waits for.
+    /// Changes the interest of a registration.
     pub(crate) fn modify(&self, token: Token, fd: BorrowedFd<'_>, interest: Interest, mode: Mode) {
         let _ = self.driver.reactor.modify(fd, token, interest, mode);
     }
 
-    /// Takes the descriptor of a registration, which goes on, out of the reactor until there is
-    /// something to tell (`Driver::want_write`): a descriptor in the reactor costs each read and
-    /// write of its stream a little.
+    /// Removes the descriptor of a registration from the reactor until there is an event to report
+    /// (`Driver::want_write`). The registration stays valid. A descriptor in the reactor adds a
+    /// small cost to each read and write of its stream.
     pub(crate) fn mute(&self, fd: BorrowedFd<'_>) {
         self.driver.deregister(fd);
     }
@@ -420,16 +422,16 @@ impl Turn {
         }
     }
 
-    /// Gives back the place of a registration whose descriptor is out of the reactor already. False
-    /// if there is none.
+    /// Frees the place of a registration whose descriptor is already out of the reactor. Returns
+    /// false if there is no such registration.
     pub(crate) fn forget(&mut self, token: Token) -> bool {
         let (index, generation) = (token.0 as u32, (token.0 >> 32) as u32);
         let place =
             self.sources.get_mut(index as usize).filter(|p| p.generation == generation && p.source.is_some());
         if let Some(place) = place {
             place.source = None;
-            // The topmost generation is never reached by a token of the driver's own (they are at
-            // the end of the number range).
+            // The highest generation must never occur in a token of a source: the driver's own
+            // tokens are at the end of the number range.
             place.generation = (generation + 1) & 0x7fff_ffff;
             self.vacant.push(index);
             return true;
@@ -437,15 +439,15 @@ impl Turn {
         false
     }
 
-    /// Only the owner looks after the connection's queue from now on: it looks at the clock with
-    /// its next message.
+    /// Releases `connection`: from now on only its owner flushes its queue. The owner checks the
+    /// clock with its next message.
     pub(crate) fn let_go(&mut self, connection: Arc<Connection>) {
         connection.give_hint();
         self.let_go.push(connection);
     }
 
-    /// Looks once more at what it has let go of. A barrier takes longer than much of a handshake:
-    /// all that were let go of in a turn share one.
+    /// Checks the released connections once more. A barrier takes longer than much of a handshake,
+    /// so all connections that were released in one turn share one barrier.
     fn look_back(&mut self) {
         if self.let_go.is_empty() {
             return;
@@ -456,12 +458,12 @@ impl Turn {
         }
     }
 
-    /// Calls `source.timer` after this time; returns the timer's key.
+    /// Calls `source.timer` after this time. Returns the timer's key.
     pub(crate) fn after<S: Source + 'static>(&mut self, delay: Duration, source: &Arc<S>) -> u64 {
         let weak: Weak<S> = Arc::downgrade(source);
         self.timer_keys += 1;
         let key = self.timer_keys;
-        // Beyond some thirty years, never.
+        // A delay over some 30 years is treated as "never".
         let at = Instant::now() + delay.min(Duration::from_secs(1 << 30));
         self.timers.push(Timer { at, key, source: weak });
         key
@@ -476,7 +478,7 @@ impl Turn {
         }
     }
 
-    /// One turn.
+    /// Runs one turn.
     fn take(&mut self, events: &mut Vec<Event>, sweep: &mut Next) {
         let rested = match *sweep {
             Next::Rest(until) => Some(until),
@@ -490,7 +492,7 @@ impl Turn {
             None => None,
         };
         if self.driver.reactor.wait(events, timeout).is_err() {
-            // Only a broken reactor gets here; do not burn the core.
+            // Only a broken reactor gets here. Sleep, so that the loop does not burn the core.
             tautline_io::thread::sleep(Duration::from_millis(10));
         }
         for event in &*events {
@@ -502,7 +504,8 @@ impl Turn {
             }
             wakes::run();
         }
-        // One by one: what comes after must not wait for another event.
+        // Each step is its own attempt: a panic in one step must not delay the next step until
+        // another event.
         let driver = self.driver.clone();
         self.attempt(|_| driver.residual.run_if_hurried());
         self.attempt(|turn| driver.visits.run(&mut turn.visits));
@@ -522,7 +525,7 @@ impl Turn {
     }
 
     fn run_tasks(&mut self) {
-        // What these post in turn comes after the next look at the reactor.
+        // Tasks that these tasks post run after the next poll of the reactor.
         if self.driver.has_tasks.swap(false, AcqRel) {
             let tasks = std::mem::take(&mut *lock(&self.driver.tasks));
             for task in tasks {
@@ -559,8 +562,8 @@ mod tests {
         fn timer(self: Arc<Self>, _turn: &mut Turn, _key: u64) {}
     }
 
-    /// The reactor refuses a stream when the system has no more watches; what the stream then gives
-    /// back is not the place of the first source.
+    /// The reactor refuses a stream if the system has no more watches. The stream then frees
+    /// `NOWHERE`, which must not free the place of the first source.
     #[test]
     fn what_could_not_be_registered_takes_no_place() {
         let (driver, thread) = Driver::start(ThreadOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Where a stream came from, and what its handshake takes from there.
+//! Origin of a stream, and the settings that its handshake takes from there.
 
 use super::security::Security;
 use super::{Acceptor, Dialer, Site};
@@ -9,16 +9,16 @@ use std::borrow::Cow;
 use tautline_io::errno;
 use tautline_proto::Carrier;
 
-/// Where a stream came from.
+/// Origin of a stream.
 pub(super) enum Origin {
-    /// A peer came to a bound endpoint. It counts there, if the policy has limits.
+    /// A peer connected to a bound endpoint. The stream counts there, if the policy has limits.
     Accepted(Arc<Acceptor>, #[allow(dead_code, reason = "it counts as long as it is there")] Option<Counted>),
-    /// We went to the peer.
+    /// We connected to the peer.
     Dialed(Arc<Dialer>),
 }
 
 impl Origin {
-    /// The socket that it belongs to.
+    /// The site of the socket that owns the stream.
     pub(super) fn site(&self) -> &Arc<Site> {
         match self {
             Origin::Accepted(acceptor, _) => acceptor.site(),
@@ -34,7 +34,7 @@ impl Origin {
         }
     }
 
-    /// What the policy says of the peer, if there is one and the peer came to us.
+    /// The policy's rules for the peer, if there is a policy and the peer connected to us.
     pub(super) fn gate(&self) -> Option<&Arc<Gate>> {
         match self {
             Origin::Accepted(acceptor, _) => acceptor.gate(),
@@ -42,8 +42,8 @@ impl Origin {
         }
     }
 
-    /// What the peer has to show. A server's keys are prepared once for all peers, a client's are
-    /// needed once in a connection.
+    /// The credentials that the peer has to show. A server prepares its keys once for all peers. A
+    /// client needs its keys once per connection.
     pub(super) fn security(&self) -> Cow<'_, Security> {
         match self {
             Origin::Accepted(acceptor, _) => Cow::Borrowed(&acceptor.security),
@@ -51,7 +51,7 @@ impl Origin {
         }
     }
 
-    /// What carries ZMTP on a new stream, unless nothing does.
+    /// Makes the carrier of ZMTP for a new stream. `None` for plain ZMTP.
     pub(super) fn carrier(&self) -> Result<Option<Box<dyn Carrier>>, i32> {
         let carrying = match self {
             Origin::Accepted(acceptor, _) => acceptor.carrying.as_ref(),
@@ -61,7 +61,7 @@ impl Origin {
         carrier.map_err(|error| errno::of(&error).unwrap_or(errno::EIO))
     }
 
-    /// Whether lingering here has no limit but, of an accepted stream, its own.
+    /// True if lingering has no time limit here. An accepted stream may still have its own limit.
     pub(super) fn lingers_for_ever(&self) -> bool {
         match self {
             Origin::Accepted(..) => true,

@@ -1,12 +1,13 @@
-//! The end of a stream whose last words may still be on their way.
+//! The end of a stream whose final bytes may still be unconfirmed.
 //!
-//! When everything is written the kernel has it, not the peer. If bytes of the peer's (a PONG, say)
-//! lie unread as the stream is closed, or come later, a TCP stack sends a reset and forgets what it
-//! had still to send. So a stream that lingered is only half-closed, and what comes is read and
-//! forgotten, until the peer's system has confirmed everything or the peer has closed its end. It
-//! holds nothing of its socket any more; just the I/O thread does not end before it. That takes
-//! [`LONGEST`] at most, unless the program wants to linger for ever and the peer is one that talks:
-//! then it may take as long as something is confirmed now and then.
+//! After our last write the bytes are in the kernel, not at the peer. If bytes of the peer (a PONG,
+//! say) are unread when the stream is closed, or arrive later, a TCP stack sends a reset and
+//! discards its unsent bytes. So a stream that lingered is only half-closed. We read and discard
+//! the peer's bytes until the peer's system has confirmed everything, or until the peer has closed
+//! its end. A parting stream no longer references its socket, but the I/O thread waits for it
+//! before exiting. The parting takes [`LONGEST`] at most, with one exception: if the program
+//! lingers for ever and the peer sends bytes, it takes as long as the peer confirms bytes from time
+//! to time.
 
 use std::time::{Duration, Instant};
 
@@ -18,29 +19,29 @@ use std::io::ErrorKind;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Event, Interest, Mode, Token};
 
-/// What `zmq_ctx_term` may wait for a peer that confirms nothing. The system itself waits for up to
-/// 40 ms with some confirmations.
+/// Maximum time that `zmq_ctx_term` waits for a peer that confirms nothing. Some systems delay
+/// confirmations by up to 40 ms.
 const LONGEST: Duration = Duration::from_millis(200);
-/// Without anything confirmed, for a peer that talks. One that reads slowly lets its system make
+/// Maximum time without a confirmation, for a peer that sends bytes. A slow reader's system makes
 /// room in large steps, and on an overloaded machine a peer gets no processor for a long time.
 const LONGEST_STALL: Duration = Duration::from_secs(5);
-/// The system does not tell when the peer has confirmed something: it is looked at after this time,
-/// and then after twice as long each time.
+/// The system does not report confirmations, so we poll: first after this time, then after twice as
+/// long each time.
 const FIRST_LOOK: Duration = Duration::from_micros(500);
 const SLOWEST_LOOK: Duration = Duration::from_millis(20);
-/// The end of the stream has to be confirmed, too, and counts as a byte.
+/// The FIN must be confirmed too, and counts as one byte.
 const END: usize = 1;
-/// How often a peer that goes on talking is read at once.
+/// Maximum number of reads in one go, for a peer that keeps sending.
 const READS: usize = 64;
 
 struct State {
     registration: Option<Token>,
     timer: u64,
     look: Duration,
-    /// The program waits as long as it takes.
+    /// True if the program lingers without a limit.
     patient: bool,
-    /// How many bytes were not confirmed when they were last fewer than before, and when that was:
-    /// at the beginning, if not since.
+    /// Lowest number of unconfirmed bytes so far, the time when it was reached, and the start of
+    /// the parting.
     unconfirmed: usize,
     since: Instant,
     began: Instant,
@@ -56,28 +57,29 @@ impl State {
     }
 }
 
-/// What becomes of a stream that takes nothing just now.
+/// State of a stream that accepts no bytes at the moment.
 pub(super) enum Meanwhile {
-    /// The peer says nothing more.
+    /// The peer has ended its side.
     Ended,
-    /// It goes on at once.
+    /// There may be more to read at once.
     More,
-    /// It waits for this.
+    /// The stream waits for this event.
     Waits(Interest),
 }
 
-/// Nothing receives what comes, and the peer may wait for it to be read before it reads itself:
-/// reads and forgets it.
+/// Reads and discards incoming bytes, because no socket receives them any longer. The peer may not
+/// read until its own bytes are read.
 pub(super) fn forget_meanwhile(stream: &Stream) -> Meanwhile {
     match forget(stream) {
         (true, _) => Meanwhile::Ended,
         _ if !stream.listen() => Meanwhile::More,
-        // Room in shared memory is told by another descriptor; this one takes bytes all the time.
+        // Another descriptor reports room in shared memory. This descriptor is always writable.
         _ => Meanwhile::Waits(Interest { writable: !stream.room().1, ..Interest::READ }),
     }
 }
 
-/// Reads and forgets what there is: whether the stream has ended, and whether anything came.
+/// Reads and discards the available bytes. Returns two booleans: the stream has ended, and bytes
+/// arrived.
 fn forget(stream: &Stream) -> (bool, bool) {
     let mut nothing_reads_this = [0; 16 * 1024];
     let mut heard = false;
@@ -94,15 +96,16 @@ fn forget(stream: &Stream) -> (bool, bool) {
 /// A stream without a socket.
 pub(super) struct Parting {
     stream: Arc<Stream>,
-    /// The peer has said something.
-    // Relaxed: own, the I/O thread alone.
+    /// True if the peer has sent bytes.
+    // Relaxed: own, only the I/O thread uses it.
     heard: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Parting {
-    /// Looks after `stream`, which was shut down for writing and is out of the reactor, if it has
-    /// to be. `patient`: without a limit of its own. `heard`: the peer has said something before.
+    /// Takes over `stream` if it has unconfirmed bytes. The stream was shut down for writing and is
+    /// out of the reactor. `patient`: lingering has no limit. `heard`: the peer has sent bytes
+    /// before.
     pub(super) fn begin(turn: &mut Turn, stream: Arc<Stream>, patient: bool, heard: bool) {
         let (unconfirmed, began) = (stream.unconfirmed(), Instant::now());
         let state = State {
@@ -118,7 +121,7 @@ impl Parting {
         if parting.is_over() || unconfirmed <= END {
             return;
         }
-        // Without a registration it is closed as it is.
+        // If it cannot be registered, the stream is closed now.
         let Ok(token) = turn.register(parting.clone(), parting.stream.as_fd(), Interest::READ, Mode::Level)
         else {
             return;
@@ -128,7 +131,7 @@ impl Parting {
         parting.look_later(turn);
     }
 
-    /// Reads and forgets what there is; whether that was the end.
+    /// Reads and discards the available bytes. Returns true if the stream has ended.
     fn is_over(&self) -> bool {
         let (ended, heard) = forget(&self.stream);
         if heard {
@@ -137,7 +140,7 @@ impl Parting {
         ended
     }
 
-    /// Whether there is nothing left to wait for.
+    /// True if there is no reason to wait longer.
     fn is_vain(&self) -> bool {
         let heard = self.heard.load(Relaxed);
         lock(&self.state).is_vain(self.stream.unconfirmed(), heard, Instant::now())
@@ -208,8 +211,8 @@ mod tests {
         assert!(state(false).is_vain(999, true, began + LONGEST), "the program has set a limit");
     }
 
-    /// The peer has said things that were not read, and goes on talking: it gets everything
-    /// nevertheless.
+    /// The peer has sent bytes that were not read, and keeps sending. The peer still receives
+    /// everything.
     #[test]
     fn a_talkative_peer_gets_the_last_words() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -222,9 +225,9 @@ mod tests {
             written += n;
         }
         if cfg!(any(target_os = "openbsd", target_os = "dragonfly", windows)) {
-            return; // They do not tell what the peer has not confirmed.
+            return; // These systems do not report unconfirmed bytes.
         }
-        // The peer's system has not room for all of it.
+        // The peer's system does not have room for all bytes.
         assert!(stream.unconfirmed() > END);
         peer.write_all(b"unread").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();

@@ -1,6 +1,6 @@
 //! Asking a SOCKS proxy for a stream to the peer: the I/O between the stream and `proto::socks`.
 //!
-//! Runs on the I/O thread for a dialer that has reached the proxy and not yet the peer.
+//! Runs on the I/O thread for a dialer that has reached the proxy but not yet the peer.
 
 use std::io::ErrorKind;
 
@@ -9,8 +9,8 @@ use tautline_io::net::Stream;
 use tautline_io::reactor::Interest;
 use tautline_proto::socks::{Refusal, Socks};
 
-/// Goes on as far as the stream lets it: what to wait for, or `None` when the stream leads to the
-/// peer. The errno says why it never will.
+/// Continues as far as the stream allows. Returns the event to wait for, or `None` when the stream
+/// leads to the peer. Returns the errno if the proxy refuses or the stream fails.
 pub(super) fn advance(socks: &mut Socks, stream: &Stream) -> Result<Option<Interest>, i32> {
     loop {
         while !socks.output().is_empty() {
@@ -19,7 +19,7 @@ pub(super) fn advance(socks: &mut Socks, stream: &Stream) -> Result<Option<Inter
                 Err(error) => return wait(&error, Interest::WRITE),
             }
         }
-        // No byte more than the proxy's answer has: the next one may be the peer's.
+        // Read only as many bytes as the proxy's answer has: the next byte may be the peer's.
         let mut answer = [0; 512];
         let wanted = socks.missing().min(answer.len());
         if wanted == 0 {

@@ -1,10 +1,10 @@
-//! The residual watch: flushes what senders left in their queues by the flush rule; `timing::watch`
-//! says when.
+//! The residual watch: flushes the bytes that senders left in their queues because of the flush
+//! rule. `timing::watch` decides when.
 //!
-//! A sender that leaves bytes behind, and does not know that it will write them itself in a moment,
-//! wakes this thread with the first of them. (To set a timer takes as long, on a virtual machine:
-//! it makes the processor's clock interrupt anew.) A sender that goes on looks at the clock again
-//! soon and flushes itself; what one that has stopped has left is written here.
+//! If a sender leaves bytes behind and does not know that it will flush them in a moment, it wakes
+//! this thread when it queues the first of them. (On a virtual machine setting a timer takes as
+//! long, because it reprograms the processor's clock interrupt.) A sender that continues checks the
+//! clock again soon and flushes itself. If a sender has stopped, its bytes are written here.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use tautline_io::clock;
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
-/// A connection whose owner may have left something.
+/// A connection whose owner may have left bytes.
 struct Watched {
     connection: Arc<Connection>,
-    /// Looks in a row that have found nothing to write.
+    /// Number of consecutive checks that found no bytes to write.
     idle: u32,
 }
 
@@ -33,7 +33,7 @@ impl Chore for Watched {
     }
 }
 
-/// What only the I/O thread touches.
+/// State that only the I/O thread uses.
 #[derive(Default)]
 struct State {
     watched: Vec<Watched>,
@@ -43,7 +43,8 @@ struct State {
 /// The residual watch of one I/O thread.
 pub(super) struct Residual {
     timer: TimerFd,
-    /// On their way to `watched`. Asleep: the timer is not armed, and no round is going on.
+    /// Connections on their way to `watched`. Asleep means that the timer is not armed and that no
+    /// round is running.
     new: Chores<Watched>,
     state: Mutex<State>,
 }
@@ -57,8 +58,8 @@ impl Residual {
         self.timer.as_fd()
     }
 
-    /// Any thread, which has just marked the connection: looks after it, `soon` or not quite so
-    /// soon. True: the I/O thread must be woken.
+    /// Any thread that has just marked the connection: adds it to the watch. `soon` selects the
+    /// shorter delay. Returns true if the I/O thread must be woken.
     pub(super) fn watch(&self, connection: Arc<Connection>, soon: bool) -> bool {
         let added = self.new.add(Watched { connection, idle: 0 });
         if soon {
@@ -70,12 +71,12 @@ impl Residual {
         false
     }
 
-    /// Any thread: a round is wanted. True: the I/O thread must be woken.
+    /// Any thread: requests a round. Returns true if the I/O thread must be woken.
     pub(super) fn hurry(&self) -> bool {
         self.new.hurry()
     }
 
-    /// I/O thread: a round, if one is wanted now.
+    /// I/O thread: runs a round if one was requested.
     pub(super) fn run_if_hurried(&self) {
         if self.new.is_hurried() {
             lock(&self.state).watch.restart();
@@ -83,7 +84,7 @@ impl Residual {
         }
     }
 
-    /// I/O thread: the timer has expired.
+    /// I/O thread: handles the expired timer.
     pub(super) fn expired(&self) {
         if self.timer.drain() {
             self.round();
@@ -99,13 +100,13 @@ impl Residual {
             let connection = &watched.connection;
             let owner = connection.owner_at_work();
             let at_work = looks.is_at_work(owner);
-            // What is marked the sweep writes.
+            // If the connection is marked for the sweep, the sweep writes it.
             let pending = !at_work && !connection.swept.is_set() && connection.has_pending();
             let idle = looks.idle(owner, watched.idle, at_work, pending);
             match pending.then(|| connection.pump_now()).flatten() {
                 Some(Flushed::Drained) => connection.give_hint(),
-                // The kernel is full, or there is no session: when that changes, what is left is
-                // written.
+                // The kernel's buffer is full, or there is no session. The bytes are written when
+                // that changes.
                 Some(_) => {
                     chore::hand_on(watched);
                     return false;
@@ -124,7 +125,7 @@ impl Residual {
         }));
         let next = Duration::from_nanos(watch.next(&looks));
         if watched.is_empty() {
-            // Before the next addition, which arms it.
+            // Disarm before the next addition, which arms the timer.
             self.timer.disarm();
         }
         if self.new.take(watched) {

@@ -1,5 +1,5 @@
-//! What an endpoint's options say about security, as the protocol needs it. Made once for a bound
-//! endpoint, not for each peer.
+//! The security options of an endpoint, in the form that the protocol needs. A bound endpoint
+//! prepares them once, not for each peer.
 
 use crate::options::{Mechanism, Options};
 use tautline_proto::{MechanismConfig, ServerKeys};
@@ -9,14 +9,14 @@ use tautline_proto::{MechanismConfig, ServerKeys};
 pub(super) struct Security {
     /// The mechanism, with its keys.
     pub(super) mechanism: MechanismConfig,
-    /// Peers must be judged by the ZAP handler.
+    /// True if the ZAP handler must judge the peers.
     pub(super) authenticate: bool,
-    /// Peers are let in when there is no handler.
+    /// True if peers are admitted when there is no handler.
     pub(super) handler_optional: bool,
 }
 
 impl Security {
-    /// What follows from the options.
+    /// Derives the security from the options.
     pub(super) fn new(options: &Options) -> Self {
         let in_domain = !options.zap_domain.is_empty();
         let enforced = options.zap_enforce_domain;
@@ -30,7 +30,7 @@ impl Security {
             (Mechanism::Plain, true) => Security {
                 mechanism: MechanismConfig::PlainServer,
                 authenticate: true,
-                // A password that is not looked at protects nothing.
+                // A password that no handler checks protects nothing.
                 handler_optional: false,
             },
             (Mechanism::Curve, true) => Security {
@@ -38,7 +38,7 @@ impl Security {
                     keys: ServerKeys::new(options.curve_secret_key.clone()),
                     random,
                 },
-                // Without a domain that is asked for, any peer that knows the server's key may come
+                // If no domain is enforced, any peer that knows the server's key may connect
                 // ("Stonehouse").
                 authenticate: in_domain || !enforced,
                 handler_optional: !enforced,
@@ -49,8 +49,8 @@ impl Security {
                 server: options.curve_server_key,
                 random,
             }),
-            // GSSAPI gets no further than zmq_bind and zmq_connect. Whatever came here, a NULL peer
-            // would not let in.
+            // zmq_bind and zmq_connect already refuse GSSAPI. PLAIN here is a safe fallback: a NULL
+            // peer would not be admitted.
             (Mechanism::Plain | Mechanism::Gssapi, _) => client(MechanismConfig::PlainClient {
                 username: options.plain_username.clone(),
                 password: options.plain_password.clone(),

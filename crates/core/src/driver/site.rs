@@ -1,5 +1,5 @@
-//! What the I/O thread knows of a socket: enough to serve its connections, also after the socket
-//! itself was closed and lingers.
+//! The I/O thread's view of a socket: enough to serve its connections, even after the socket was
+//! closed and lingers.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -23,36 +23,37 @@ use crate::zap::Desk;
 use tautline_io::net::Stream;
 use tautline_io::reactor::{Interest, Token};
 
-/// An I/O thread with more sockets than these has no memory to spare for those that are idle.
+/// An I/O thread with more sockets than this releases the memory of idle sockets.
 const MANY: usize = 64;
 
-/// A socket as its I/O thread sees it. Lives until the socket is closed and everything that lingers
-/// is gone.
+/// A socket as its I/O thread sees it. Lives until the socket is closed and all its endpoints have
+/// stopped lingering.
 pub(crate) struct Site {
     pub(crate) kind: Kind,
     pub(crate) inbox: Arc<SocketInbox>,
-    /// The connections to read; empty until there may be some.
+    /// The connections to read. Empty until the first one is possible.
     set: OnceLock<Arc<ReadSet>>,
     pub(crate) driver: Arc<Driver>,
     pub(crate) tap: Arc<Tap>,
-    /// What is shown of the socket outside, if it is observed.
+    /// Counters and state that an observer sees, if the socket is observed.
     pub(super) watch: Option<Arc<SocketWatch>>,
-    /// By their addresses. As with `carriers`, a socket has one or two, or thousands.
+    /// Residents by their addresses. Like `carriers`: a socket has one or two, or thousands.
     residents: Mutex<Few<Resident>>,
-    /// Which open stream a connection has, by the connection's address.
+    /// The open stream of each connection, by the connection's address.
     carriers: Mutex<Few<Carrier>>,
     closed: AtomicBool,
-    /// The program wants to be told of each peer that comes or goes.
-    // Relaxed: number: an option that is set while a peer goes counts for this one or the next.
+    /// True if the program wants an event for each peer that connects or disconnects.
+    // Relaxed: number: an option that is set while a peer disconnects counts for this peer or the
+    // next.
     announces_peers: AtomicBool,
-    /// Handshakes and attempts to connect that came to nothing.
+    /// Number of failed handshakes and, below, of failed attempts to connect.
     // Relaxed: number, for statistics.
     pub(crate) failed_handshakes: AtomicU64,
     // Relaxed: number, for statistics.
     pub(crate) failed_connects: AtomicU64,
-    /// Where the context's ZAP handler is found.
+    /// The place where the context's ZAP handler is registered.
     pub(super) desk: Arc<Desk>,
-    /// The policy of the host, if there was one when an endpoint was bound or connected.
+    /// The host's policy, if there was one when an endpoint was bound or connected.
     guard: OnceLock<Arc<Guard>>,
     /// Dropped last: the context counts on it.
     _ticket: Ticket,
@@ -148,13 +149,12 @@ impl IoSide for Site {
     }
 }
 
-/// Something of a socket that lives on the I/O thread by itself.
+/// A part of a socket that lives on the I/O thread independently.
 #[derive(Clone)]
 pub(crate) enum Resident {
-    /// A stream that came to a bound endpoint, from its handshake to its end. Others are their
-    /// dialers'.
+    /// An accepted stream, from its handshake to its end. A dialed stream belongs to its dialer.
     Wire(Arc<Wire>),
-    /// An endpoint that is connected, again and again.
+    /// A connected endpoint, which reconnects.
     Dialer(Arc<Dialer>),
     /// An endpoint for datagrams.
     Datagram(Arc<DatagramPort>),
@@ -187,7 +187,7 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// A site without residents. The ticket is dropped with it.
+    /// Creates a site without residents. The ticket is dropped with it.
     pub(crate) fn new(
         kind: Kind,
         inbox: Arc<SocketInbox>,
@@ -216,7 +216,7 @@ impl Site {
         }
     }
 
-    /// Owner: from now on the policy says what peers may do.
+    /// Owner: puts the host's policy in force for all later peers.
     pub(crate) fn set_guard(&self, guard: &Arc<Guard>) {
         if self.guard.get().is_none() {
             let _ = self.guard.set(guard.clone());
@@ -228,8 +228,7 @@ impl Site {
         self.guard.get()
     }
 
-    /// Owner: makes the set of the connections to read, which the I/O thread watches over from now
-    /// on.
+    /// Owner: creates the set of connections to read. The I/O thread supervises it from now on.
     pub(crate) fn open_set(&self) -> std::io::Result<Arc<ReadSet>> {
         if let Some(set) = self.set.get() {
             return Ok(set.clone());
@@ -240,17 +239,18 @@ impl Site {
         Ok(set)
     }
 
-    /// Owner: whether the program wants to be told of each peer that comes or goes.
+    /// Owner: sets if the program wants an event for each peer that connects or disconnects.
     pub(crate) fn set_announces_peers(&self, announces: bool) {
         self.announces_peers.store(announces, Relaxed);
     }
 
-    /// Whether the I/O thread has, or may have, anything to do with it.
+    /// True if the I/O thread has, or may have, work for this socket.
     pub(crate) fn is_in_use(&self) -> bool {
         self.set.get().is_some() || lock(&self.residents).values().next().is_some()
     }
 
-    /// `open` opens a session of the connection, which is read from then on.
+    /// Adds a connection to the read set. `open` opens its session; the connection is read from
+    /// then on.
     pub(super) fn add_to_set(
         &self,
         connection: &Arc<Connection>,
@@ -263,21 +263,21 @@ impl Site {
         set.admit(connection.clone(), open)
     }
 
-    /// A connection is not to be read any more.
+    /// Stops reading a connection.
     pub(super) fn remove_from_set(&self, connection: &Arc<Connection>) {
         if let Some(set) = self.set.get() {
             set.remove(connection);
         }
     }
 
-    /// The peer of a connection sends nothing more.
+    /// Reads the final bytes of a connection whose peer has ended its side.
     pub(super) fn take_rest(&self, connection: &Arc<Connection>) {
         if let Some(set) = self.set.get() {
             set.take_rest(connection);
         }
     }
 
-    /// A connection without a session, and its owner's queue ends.
+    /// Creates a connection without a session, and its owner's queue ends.
     pub(crate) fn new_connection(self: &Arc<Self>, options: Arc<Options>) -> (Arc<Connection>, NewPipe) {
         Connection::new(self.kind, options, self.inbox.clone(), self.clone())
     }
@@ -288,10 +288,10 @@ impl Site {
         drop(former);
     }
 
-    /// Removes one.
+    /// Removes a resident.
     pub(super) fn leave(&self, resident: &Resident) {
         let gone = lock(&self.residents).remove(resident.name());
-        // Not with the lock held: what it holds may be the last of its kind.
+        // Drop it after the lock is released: this may be the last reference to other objects.
         drop(gone);
     }
 
@@ -300,7 +300,7 @@ impl Site {
         lock(&self.residents).values().cloned().collect()
     }
 
-    /// The connections of the peers that came to a bound endpoint.
+    /// The connections of the peers that a bound endpoint has accepted.
     pub(crate) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> Vec<Arc<Connection>> {
         let residents = self.residents();
         let wires = residents.iter().filter_map(|resident| match resident {
@@ -320,7 +320,7 @@ impl Site {
         lock(&self.carriers).get(Arc::as_ptr(connection).addr()).map(|carrier| carrier.1.clone())
     }
 
-    /// A stream is open, or it ends: what carries `connection` from now on.
+    /// Sets the open stream of `connection`, or removes it when the stream ends.
     pub(super) fn set_carrier(&self, connection: &Arc<Connection>, wire: Option<&Arc<Wire>>) {
         let address = Arc::as_ptr(connection).addr();
         let former = match wire {
@@ -342,7 +342,7 @@ impl Site {
         })
     }
 
-    /// The socket has taken note that the peer of this connection has refused it.
+    /// Handles the socket's notice that it has seen the refusal of this connection's peer.
     pub(crate) fn refusal_noted(self: &Arc<Self>, connection: Arc<Connection>) {
         let site = self.clone();
         self.driver.post(Box::new(move |turn: &mut Turn| {
@@ -352,13 +352,13 @@ impl Site {
         }));
     }
 
-    /// Whether the socket is closed: nothing is received any more.
+    /// True if the socket is closed. A closed socket receives no messages.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
     }
 
-    /// The socket was closed. What is queued is still sent, for at most `linger` (`None`: as long
-    /// as it takes).
+    /// Closes the socket. Queued messages are still sent for at most `linger` (`None`: without a
+    /// limit).
     pub(crate) fn close(self: &Arc<Self>, linger: Option<Duration>) {
         self.closed.store(true, Release);
         let site = self.clone();
@@ -367,7 +367,7 @@ impl Site {
                 match resident {
                     Resident::Dialer(dialer) => dialer.linger(turn, linger),
                     Resident::Wire(wire) => wire.linger(turn, linger),
-                    // Its pipe is closed, and that ends it.
+                    // The owner closes its pipe, which ends the endpoint.
                     Resident::Datagram(_) => {}
                 }
             }
@@ -377,7 +377,7 @@ impl Site {
         }));
     }
 
-    /// The socket was closed, and what is still queued is no longer worth waiting for.
+    /// Drops all messages that are still queued after the socket was closed.
     pub(crate) fn cut(self: &Arc<Self>) {
         let site = self.clone();
         self.driver.post(Box::new(move |turn: &mut Turn| {

@@ -1,13 +1,13 @@
-//! The sweep: writes the queues of connections whose senders have too many of them to do it
+//! The sweep: writes the queues of connections whose senders have too many connections to do it
 //! themselves (`timing::crowd`).
 //!
-//! A sender marks a connection and adds it to the list of chores, once until the sweep has come by;
-//! the first one wakes the I/O thread. While it writes one queue after the other, the senders fill
-//! them again, so that the more there is to do the more goes out with each write. The I/O thread's
-//! other duties come in between, after every few connections.
+//! A sender marks a connection and adds it to the list of chores, once per round. An addition to an
+//! empty list wakes the I/O thread. While the I/O thread writes one queue after the other, the
+//! senders refill them. So the more work there is, the more bytes each write carries. The I/O
+//! thread does its other duties in between, after every few connections.
 //!
-//! Between rounds that found little for each it may rest (`timing::rounds`). An owner that goes to
-//! sleep ends the rest, since nothing will come from it.
+//! Between rounds that found few bytes per connection the sweep may rest (`timing::rounds`). An
+//! owner that goes to sleep ends the rest, because it will send no more messages for now.
 
 use crate::conn::chore::{self, Added, Chore, Chores, Mark};
 use crate::conn::{Connection, Flushed};
@@ -15,7 +15,7 @@ use crate::sync::Arc;
 use crate::timing::{SEGMENT, SELDOM, rounds};
 use std::time::{Duration, Instant};
 
-/// Most bytes of one connection in one round.
+/// Maximum number of bytes of one connection in one round.
 const MOST_BYTES: u64 = 4 * SEGMENT as u64;
 
 /// The sweep of one I/O thread.
@@ -32,14 +32,14 @@ impl Chore for Swept {
     }
 }
 
-/// What the I/O thread has taken from the list and not written yet.
+/// Connections that the I/O thread has taken from the list and not yet written.
 pub(super) struct Work {
     connections: Vec<Swept>,
     round: Option<Round>,
     rests_until: Option<Instant>,
 }
 
-/// A round under way.
+/// A running round.
 struct Round {
     began: Instant,
     connections: usize,
@@ -47,7 +47,7 @@ struct Round {
 }
 
 impl Round {
-    /// How long the next round waits for more, if `waiting` connections have something by now.
+    /// Returns the delay before the next round, if `waiting` connections have bytes by now.
     fn rest(&self, waiting: usize) -> Option<Duration> {
         rounds::after_sweep(self.began.elapsed(), self.connections, self.bytes, waiting)
     }
@@ -59,14 +59,14 @@ impl Work {
     }
 }
 
-/// What is to come after a step of the sweep.
+/// Result of a step of the sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nothing, before something is added.
+    /// Idle until a connection is added.
     Idle,
-    /// Another step.
+    /// Another step at once.
     Go,
-    /// Another step, at this time or when it is hurried.
+    /// Another step at this time, or when the sweep is hurried.
     Rest(Instant),
 }
 
@@ -77,18 +77,18 @@ impl Sweep {
         Sweep { marked }
     }
 
-    /// Any thread: a connection that was just marked.
+    /// Any thread: adds a connection that was just marked.
     pub(super) fn add(&self, connection: &Arc<Connection>) -> Added {
         self.marked.add(Swept(connection.clone()))
     }
 
-    /// Whether all that was marked is written.
+    /// True if all marked connections are written.
     pub(super) fn is_idle(&self) -> bool {
         self.marked.is_idle()
     }
 
-    /// Owner, before it sleeps: there is nothing to wait for. True if the I/O thread rests, and
-    /// must be woken.
+    /// Owner, before it sleeps: ends the rest. Returns true if the I/O thread rests and must be
+    /// woken.
     pub(super) fn hurry(&self) -> bool {
         self.marked.hurry()
     }
@@ -116,7 +116,7 @@ impl Sweep {
             }
             chore::let_go(&work.connections);
             work.round = Some(Round { began: Instant::now(), connections: work.connections.len(), bytes: 0 });
-            // In the order of the list, from the end.
+            // The queues are taken from the end, so reverse the list to keep its order.
             work.connections.reverse();
         }
         let Work { connections: work, round, .. } = work;
@@ -133,7 +133,7 @@ impl Sweep {
                         self.add(&connection);
                     }
                 }
-                // Its owner is writing, or waits for the kernel.
+                // The owner is writing, or it waits for the kernel.
                 None => connection.watch_residual(),
             }
         }

@@ -1,6 +1,6 @@
-//! The periodic tick that watches over read sets whose owner keeps the baton while it is away.
+//! The periodic tick that supervises read sets whose owner keeps the baton while it is away.
 //!
-//! It runs only while some baton is kept; an idle process has no tick.
+//! The tick runs only while an owner keeps a baton. An idle process has no tick.
 
 use std::time::Duration;
 
@@ -11,8 +11,7 @@ use crate::sync::{Arc, Mutex, lock};
 use tautline_io::fd::BorrowedFd;
 use tautline_io::timer::TimerFd;
 
-/// The longest that a message, a PING or a lost peer waits for an owner that is elsewhere is twice
-/// this.
+/// Half the maximum time that a message, a PING or a lost peer waits for an owner that is away.
 const PERIOD: Duration = Duration::from_millis(4);
 
 /// The tick of one I/O thread.
@@ -31,12 +30,12 @@ impl Ticker {
         self.timer.as_fd()
     }
 
-    /// Whether it runs; owners look at this when they leave.
+    /// True if the tick runs. Owners check this when they leave.
     pub(super) fn on(&self) -> &AtomicBool {
         &self.on
     }
 
-    /// Any thread, after setting `on`.
+    /// Any thread, after setting `on`: starts the tick.
     pub(super) fn start(&self) {
         self.timer.arm(PERIOD);
     }
@@ -49,15 +48,16 @@ impl Ticker {
         lock(&self.sets).retain(|watched| !Arc::ptr_eq(watched, set));
     }
 
-    /// Whether it watches over this set.
+    /// True if the tick supervises this set.
     pub(super) fn has(&self, set: &Arc<ReadSet>) -> bool {
         lock(&self.sets).iter().any(|watched| Arc::ptr_eq(watched, set))
     }
 
-    /// I/O thread: a period is over.
+    /// I/O thread: handles the end of a period.
     pub(super) fn expired(&self) {
         self.timer.drain();
-        // Read outside the lock: an owner that opens or closes a socket must not wait for it.
+        // Release the lock first: an owner that opens or closes a socket must not wait for these
+        // reads.
         let sets = lock(&self.sets).clone();
         let mut live = false;
         for set in &sets {

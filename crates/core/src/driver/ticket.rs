@@ -1,5 +1,5 @@
-//! Tickets: what must be gone before a context is. Each socket holds one, and its site, which may
-//! linger, another.
+//! Tickets count the objects that must be gone before a context ends. Each socket holds one. Its
+//! site, which may linger, holds another.
 
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicUsize;
@@ -9,23 +9,23 @@ use tautline_io::wake::WakeFd;
 /// Counts the tickets of one context.
 pub(crate) struct Tickets {
     count: AtomicUsize,
-    /// Woken when the count falls to 0; there is none if the process was out of descriptors.
+    /// Woken when the count falls to 0. `None` if the process was out of descriptors.
     pub(crate) gone: Option<WakeFd>,
 }
 
 impl Tickets {
-    /// None is out.
+    /// Creates a count of 0.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Tickets { count: AtomicUsize::new(0), gone: WakeFd::new().ok() })
     }
 
-    /// Whether some are out.
+    /// True if at least one ticket is held.
     pub(crate) fn any(&self) -> bool {
         self.count.load(SeqCst) > 0
     }
 }
 
-/// One of what [`Tickets`] counts.
+/// A ticket that [`Tickets`] counts.
 pub(crate) struct Ticket(Arc<Tickets>);
 
 impl Ticket {

@@ -1,9 +1,9 @@
 //! The timers of an I/O thread.
 //!
-//! No timer is taken back: one whose source has gone, or has no use for it any more, just runs out
-//! without effect. But until then even the memory of a source that has gone is held, and peers that
-//! come and go make many of them within the time of a handshake. So timers without a source are
-//! cleared out whenever the number of all has doubled.
+//! A timer is never cancelled. If its source is gone or no longer needs it, the timer expires
+//! without effect. Until then it holds the memory of its source, and peers that connect and
+//! disconnect create many timers within the time of a handshake. So timers without a source are
+//! removed each time the total number has doubled.
 
 use super::Source;
 use std::cmp::Reverse;
@@ -11,21 +11,21 @@ use std::collections::BinaryHeap;
 use std::sync::Weak;
 use std::time::Instant;
 
-/// Up to this many they are never cleared out.
+/// Up to this number, unused timers are not removed.
 const FEW: usize = 1024;
 
 /// One timer.
 pub(super) struct Timer {
     pub(super) at: Instant,
     pub(super) key: u64,
-    /// Weak: a timer without a use must not keep its source, and with it a closed socket, alive.
+    /// Weak: a useless timer must not keep its source, and with it a closed socket, alive.
     pub(super) source: Weak<dyn Source>,
 }
 
-/// All of them.
+/// All timers of the thread.
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
-    /// Cleared out at this number.
+    /// The number of timers that triggers the next removal.
     most: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Adds one.
+    /// Adds a timer.
     pub(super) fn push(&mut self, timer: Timer) {
         if self.heap.len() >= self.most {
             self.heap.retain(|Reverse(timer)| timer.source.strong_count() > 0);
@@ -46,12 +46,12 @@ impl Timers {
         self.heap.push(Reverse(timer));
     }
 
-    /// When the next one is due.
+    /// Time of the next timer.
     pub(super) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse(timer)| timer.at)
     }
 
-    /// Takes the next one that is due.
+    /// Removes and returns the next timer that is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<Timer> {
         if self.next()? > now {
             return None;

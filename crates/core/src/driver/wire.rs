@@ -31,14 +31,15 @@ use tautline_proto::zap::Credentials;
 use tautline_proto::{Established, ProtocolError, SessionConfig, stage};
 use telling::known;
 
-/// Reads of one handshake in a row, of 4 KiB each: together the longest command of a handshake.
+/// Maximum number of consecutive reads in one handshake, of 4 KiB each. Together they hold the
+/// longest handshake command.
 const READS: usize = 16;
 
 /// The property that tells the authenticator which user a peer is.
 const USER_ID: &str = "User-Id";
 
 enum Phase {
-    /// The peers introduce themselves.
+    /// The handshake is in progress.
     Handshake(Box<Handshake>),
     /// Messages flow over this connection.
     Open(Arc<Connection>),
@@ -52,13 +53,13 @@ struct State {
     linger_timer: u64,
     lingering: bool,
     heartbeat: Option<Box<Heartbeat>>,
-    /// What the peer of an open stream has told.
+    /// Metadata of the peer of an open stream.
     peer: Option<Arc<Metadata>>,
-    /// What it has shown, where the policy asks for it.
+    /// The peer's proof of identity, if the policy requires one.
     proof: Option<Box<Proof>>,
-    /// The topics that it may use, if the policy says so.
+    /// The topics that the peer may use, if the policy limits them.
     topics: Option<Arc<Topics>>,
-    /// Looks again whether that is so, of a peer that we went to.
+    /// Timer to check again if a peer that we connected to may still use these topics.
     check_timer: u64,
 }
 
@@ -71,12 +72,12 @@ impl State {
     }
 }
 
-/// What the handshake needs next.
+/// The next requirement of the handshake.
 enum Next {
-    /// The stream, or the handler.
+    /// Wait for the stream or for the ZAP handler.
     Wait,
     Judge(Credentials),
-    /// The peer says more than it may before it is let in.
+    /// The peer has sent more bytes than an unadmitted peer may send.
     Beyond,
     Open(Box<Established>),
 }
@@ -85,13 +86,14 @@ enum Next {
 pub(crate) struct Wire {
     origin: Origin,
     stream: Arc<Stream>,
-    /// What events and LAST_ENDPOINT call this end.
+    /// The name of this end in events and LAST_ENDPOINT.
     endpoint: Arc<Ends>,
     state: Mutex<State>,
 }
 
 impl Wire {
-    /// Begins with a stream that is connected. `number` tells the sessions of one connection apart.
+    /// Starts a handshake on a connected stream. `number` tells the sessions of one connection
+    /// apart.
     pub(super) fn start(
         turn: &mut Turn,
         origin: Origin,
@@ -113,7 +115,7 @@ impl Wire {
             Ok(carrier) => (carrier, None),
             Err(errno) => (None, Some(errno)),
         };
-        // No ZMTP: ZMQ_STREAM, and ZMQ_ROUTER_RAW as it was when the endpoint was bound or
+        // No ZMTP: ZMQ_STREAM, or ZMQ_ROUTER_RAW as it was set when the endpoint was bound or
         // connected.
         let raw = site.kind.raw || options.router_raw;
         let interest = if raw { Interest::NONE } else { Interest::READ };
@@ -171,8 +173,8 @@ impl Wire {
         self.origin.site()
     }
 
-    /// Goes on with the handshake as far as the stream and the handler let it. Called by whatever
-    /// has brought this about; a panic here must not end that.
+    /// Continues the handshake as far as the stream and the handler allow. A panic in the handshake
+    /// must not end the caller's work.
     fn shake_hands(self: &Arc<Self>, turn: &mut Turn) {
         if !turn.attempt(|turn| self.negotiate(turn)) {
             self.end(turn, Loss::Stream(errno::EFAULT));
@@ -209,7 +211,7 @@ impl Wire {
         }
     }
 
-    /// Reads and writes until something else is needed.
+    /// Reads and writes until the handshake needs something else.
     fn next(&self, turn: &Turn) -> Result<Next, Loss> {
         let mut buffer = [0; 4096];
         let mut state = lock(&self.state);
@@ -226,16 +228,16 @@ impl Wire {
         let mut reads = 0;
         loop {
             if let Err(loss) = session.write(&self.stream) {
-                // A peer over a carrier may have said all it had to say, and gone before our last
-                // word, which was the carrier's.
+                // A peer over a carrier may have finished and left before our last bytes, which
+                // belong to the carrier.
                 let established = session.is_carried().then(|| session.established()).flatten();
                 return established.map(|established| Next::Open(Box::new(established))).ok_or(loss);
             }
             if let Some(credentials) = session.credentials() {
                 return Ok(Next::Judge(credentials));
             }
-            // What the peer says meanwhile stays with the system: all that it makes us say or keep
-            // is bounded by that.
+            // We do not read while output is pending. So a peer cannot make us produce unlimited
+            // output or use unlimited memory.
             if !session.output().is_empty() {
                 return wait(session, Interest::WRITE);
             }
@@ -246,13 +248,13 @@ impl Wire {
                 return Err(Loss::Stream(errno::EPIPE));
             }
             if reads == READS {
-                // There may be more to read, but other connections come first.
+                // There may be more to read, but other connections get their turn first.
                 return wait(session, Interest::READ);
             }
             reads += 1;
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(Loss::Stream(errno::EPIPE)),
-                // As in libzmq: the peer was refused and has nothing more to say.
+                // As in libzmq: the peer was refused and must not send more.
                 Ok(_) if session.refused => return Err(Loss::Stream(errno::EPROTO)),
                 #[cfg(test)]
                 Ok(_) if self.options().routing_id == b"panics in a handshake" => panic!("on purpose"),
@@ -260,7 +262,7 @@ impl Wire {
                 Ok(n) => match session.input(&buffer[..n]) {
                     Ok(()) => {}
                     Err(error) => {
-                        // The ERROR command, if there is one to send, tells the peer why.
+                        // The ERROR command, if there is one to send, tells the peer the reason.
                         let _ = session.write(&self.stream);
                         return Err(Loss::Protocol(error));
                     }
@@ -274,7 +276,7 @@ impl Wire {
         }
     }
 
-    /// The handshake is done: messages may flow.
+    /// Opens the connection after the handshake: messages may flow.
     fn open(
         self: &Arc<Self>,
         turn: &mut Turn,
@@ -327,7 +329,7 @@ impl Wire {
         let stage = stage.map(|stage| Arc::new(Mutex::new(stage)));
         let session = Session { stream: self.stream.clone(), registration, stage, inbound, leftover };
         let added = self.site().add_to_set(&connection, || connection.open(number, session, news));
-        // All of it is written: the I/O thread lets go of the connection.
+        // If everything is written, the I/O thread releases the connection.
         if connection.pump_writable() == Some(Flushed::Drained) {
             turn.let_go(connection.clone());
         }
@@ -342,8 +344,8 @@ impl Wire {
         }
     }
 
-    /// The socket is closed, or this endpoint was given up: send what is queued, for at most
-    /// `linger`.
+    /// Sends the queued messages for at most `linger`, after the socket was closed or this endpoint
+    /// was given up.
     pub(super) fn linger(self: &Arc<Self>, turn: &mut Turn, linger: Option<Duration>) {
         if let Some(connection) = self.connection() {
             self.site().remove_from_set(&connection);
@@ -361,11 +363,11 @@ impl Wire {
         self.drained(turn);
     }
 
-    /// Ends a lingering stream that has nothing left to send.
+    /// Ends a lingering stream that has sent everything.
     fn drained(self: &Arc<Self>, turn: &mut Turn) {
         let connection = match &lock(&self.state).phase {
             Phase::Open(connection) => connection.clone(),
-            // A peer that arrived too late: nothing is queued for it.
+            // This peer arrived too late: no messages are queued for it.
             Phase::Handshake(_) if matches!(self.origin, Origin::Accepted(..)) => {
                 return self.end_later(turn);
             }
@@ -383,7 +385,7 @@ impl Wire {
                     turn.modify(registration, self.stream.as_fd(), interest, Mode::OneShot);
                 }
             },
-            // It has failed before.
+            // The stream has failed before.
             Some(Flushed::NoLink) => self.end(turn, Loss::Stream(errno::EPIPE)),
             _ if !connection.has_pending() => {
                 self.end(turn, Loss::Closed);
@@ -394,9 +396,9 @@ impl Wire {
         }
     }
 
-    /// The stream takes nothing more. If the peer is gone, what it has left in the kernel is
-    /// finite: it is read, and the end is found behind it. A peer that only listens no more might
-    /// go on sending for ever.
+    /// Handles a stream that accepts no more bytes. If the peer is gone, the kernel holds a finite
+    /// number of its bytes: we read them and then find the end of the stream. A peer that only
+    /// closed its receiving side might keep sending for ever.
     pub(super) fn unwritable(self: &Arc<Self>, turn: &mut Turn, errno: i32) {
         let state = lock(&self.state);
         let Phase::Open(connection) = &state.phase else { return };
@@ -414,13 +416,13 @@ impl Wire {
         turn.driver().post(Box::new(move |turn| wire.end(turn, Loss::Closed)));
     }
 
-    /// The stream is over, for this reason.
+    /// Ends the stream for this reason.
     pub(super) fn end(self: &Arc<Self>, turn: &mut Turn, why: Loss) {
         let because = self.site().guard().and_then(|guard| guard.limit_behind(why));
         self.end_because(turn, why, because.as_deref().unwrap_or_default());
     }
 
-    /// The stream is over, for this reason, behind which stands a rule or a limit.
+    /// Ends the stream for this reason. `because` is the rule or limit behind the reason.
     fn end_because(self: &Arc<Self>, turn: &mut Turn, why: Loss, because: &str) {
         let (phase, registration, peer) = {
             let mut state = lock(&self.state);
@@ -484,13 +486,13 @@ impl Wire {
         }
     }
 
-    /// Whether this stream carries the session of this number of `connection`.
+    /// True if this stream carries the session of this number of `connection`.
     pub(super) fn carries(&self, connection: &Arc<Connection>, number: u32) -> bool {
         let state = lock(&self.state);
         state.number == number && matches!(&state.phase, Phase::Open(mine) if Arc::ptr_eq(mine, connection))
     }
 
-    /// The peer has granted a time to live with its PING: watch for its silence.
+    /// Starts to watch the peer's silence, because the peer's PING has granted a time to live.
     pub(super) fn watch_ttl(self: &Arc<Self>, turn: &mut Turn) {
         let mut state = lock(&self.state);
         if let Phase::Open(connection) = &state.phase {
@@ -499,12 +501,12 @@ impl Wire {
         }
     }
 
-    /// Whether it came to this bound endpoint.
+    /// True if this bound endpoint accepted the stream.
     pub(super) fn accepted_by(&self, acceptor: &Arc<Acceptor>) -> bool {
         matches!(&self.origin, Origin::Accepted(mine, _) if Arc::ptr_eq(mine, acceptor))
     }
 
-    /// Whether a peer came with it.
+    /// True if the stream was accepted, not dialed.
     pub(super) fn is_accepted(&self) -> bool {
         matches!(&self.origin, Origin::Accepted(..))
     }
@@ -525,7 +527,7 @@ impl Source for Wire {
             let lingering = state.lingering || self.site().is_closed();
             match &mut state.phase {
                 Phase::Handshake(handshake) => {
-                    // Once, and then no more.
+                    // The registration is one-shot: it is disarmed after this event.
                     handshake.armed = Interest::NONE;
                     (None, false)
                 }
@@ -542,21 +544,21 @@ impl Source for Wire {
                 }
                 self.drained(turn);
             }
-            // Readable: a socket of its own tells of room in shared memory.
+            // Readable: shared memory reports room on its own descriptor.
             Some(connection) if event.writable || event.readable || event.ended => {
                 if event.ended {
                     self.site().take_rest(&connection);
                 } else if connection.idle_interest() != Interest::NONE {
-                    // Before the pump is tried: it may ask to be called again.
+                    // Rearm before the pump runs: the pump may ask to be called again.
                     let registration = lock(&self.state).registration;
                     turn.modify(registration, self.stream.as_fd(), connection.idle_interest(), Mode::OneShot);
                 }
-                // Also at the end: a sender may have waited to write.
+                // Do this even at the end: a sender may have waited to write.
                 if connection.pump_writable() == Some(Flushed::Drained) {
                     turn.let_go(connection);
                 }
             }
-            // A hang-up: the holder of the baton finds it behind the data that is still there.
+            // A hang-up: the holder of the baton finds the end behind the remaining data.
             Some(_) => {}
         }
     }

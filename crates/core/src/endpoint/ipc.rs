@@ -1,4 +1,4 @@
-//! Addresses of `ipc://`, zmq_ipc(7): a path, `*` for a path of the library's choice, `@name` for
+//! Addresses of `ipc://`, zmq_ipc(7): a path, `*` for a path that the library chooses, `@name` for
 //! Linux's abstract names.
 
 use std::fmt;
@@ -9,9 +9,10 @@ use crate::error::Error;
 /// A Unix domain socket to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum IpcEndpoint {
-    /// `*`: bind makes up a path.
+    /// `*`: bind chooses a path.
     Wildcard,
-    /// A path in the file system, absolute or relative; fits the system's address with its NUL.
+    /// A path in the file system, absolute or relative. It fits into the system's address with its
+    /// NUL.
     Path(String),
     /// A name outside the file system, without its `@`; never empty.
     Abstract(Vec<u8>),
@@ -22,9 +23,9 @@ const SUN_PATH: usize =
     if cfg!(any(target_os = "linux", target_os = "android", windows)) { 108 } else { 104 };
 
 impl Address for IpcEndpoint {
-    /// Reads the part after `ipc://`. `Error::NameTooLong` if it does not fit `sockaddr_un` with a
-    /// NUL, `Error::Invalid` for an abstract name that is empty. Whatever starts with `*` is the
-    /// wildcard.
+    /// Parses the part after `ipc://`. Returns `Error::NameTooLong` if it does not fit into
+    /// `sockaddr_un` with a NUL, and `Error::Invalid` for an empty abstract name. Any text that
+    /// starts with `*` is the wildcard.
     fn parse(address: &str) -> Result<IpcEndpoint, Error> {
         if address.starts_with('*') {
             return Ok(IpcEndpoint::Wildcard);

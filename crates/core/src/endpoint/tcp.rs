@@ -1,9 +1,9 @@
 //! Addresses of `tcp://`, zmq_tcp(7): `host:port`, or `source:port;host:port` to connect from a
 //! chosen local address.
 //!
-//! libzmq is lenient: it overlooks what follows the digits of a port, in bind even blanks and
-//! slashes, and takes IPv6 addresses with and without brackets. Programs rely on that, so the same
-//! is read here.
+//! libzmq is lenient: it ignores characters after the digits of a port (in bind even blanks and
+//! slashes), and accepts IPv6 addresses with and without brackets. Programs rely on this, so we
+//! accept the same texts.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,13 +15,13 @@ use crate::error::Error;
 /// A TCP address to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TcpEndpoint {
-    /// Where connections come from; bind has no use for it.
+    /// Source of connections. Bind does not use it.
     pub(crate) source: Option<HostPort>,
     /// The host, interface or local address.
     pub(crate) host: Host,
     /// The port.
     pub(crate) port: Port,
-    /// The text has characters that zmq_bind overlooks and zmq_connect does not.
+    /// True if the text has characters that zmq_bind ignores and zmq_connect refuses.
     loose: bool,
 }
 
@@ -34,33 +34,33 @@ pub(crate) struct HostPort {
     pub(crate) port: Port,
 }
 
-/// Which host.
+/// A host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
     /// `*`: every local address.
     Wildcard,
     /// An address, for IPv6 with the zone (an interface's name or number) if one was given. A
-    /// socket without ZMQ_IPV6 must not use an IPv6 address: bind answers ENODEV then, connect
-    /// never succeeds.
+    /// socket without ZMQ_IPV6 must not use an IPv6 address: bind fails with ENODEV then, and
+    /// connect never succeeds.
     Literal(IpAddr, Option<String>),
-    /// The name of an interface (bind, source) or of a host: the resolver decides. May be empty or
-    /// nonsense.
+    /// The name of an interface (bind, source) or of a host: the resolver decides. The name may be
+    /// empty or nonsense.
     Name(String),
 }
 
-/// Which port.
+/// A port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Port {
-    /// This one; never 0.
+    /// This port; never 0.
     Number(u16),
-    /// `*` or `0`: any that is free.
+    /// `*` or `0`: any free port.
     Wildcard,
 }
 
 impl Address for TcpEndpoint {
-    /// Reads `host:port` or `source:port;host:port`. `Error::Invalid` without a port in either
-    /// part, for a port that is neither a wildcard nor 1 to 65535, for an empty zone, and for more
-    /// than two parts.
+    /// Parses `host:port` or `source:port;host:port`. Returns `Error::Invalid` without a port in
+    /// either part, for a port that is neither a wildcard nor 1 to 65535, for an empty zone, and
+    /// for more than two parts.
     fn parse(address: &str) -> Result<TcpEndpoint, Error> {
         let (source, target) = match address.split_once(';') {
             Some((_, rest)) if rest.contains(';') => return Err(Error::Invalid),
@@ -109,7 +109,8 @@ impl Host {
         Ok(match IpAddr::from_str(address) {
             Ok(IpAddr::V4(address)) => Host::Literal(address.into(), None),
             Ok(IpAddr::V6(address)) => Host::Literal(address.into(), zone),
-            // No name begins like that, and without the brackets it would not pass for one.
+            // A name never begins like this. Without the brackets the text would not be a valid
+            // name either.
             Err(_) if bare != text && bare.starts_with(|c: char| !c.is_ascii_alphanumeric() && c != ':') => {
                 return Err(Error::Invalid);
             }
@@ -117,7 +118,7 @@ impl Host {
         })
     }
 
-    /// Whether a connection to or from it is thinkable at all.
+    /// True if a connection to or from this host is possible in principle.
     fn is_reachable(&self) -> bool {
         match self {
             Host::Wildcard => false,
@@ -128,8 +129,8 @@ impl Host {
 }
 
 impl Port {
-    /// Reads a number the way C does: blanks and a plus sign before it and anything after it are
-    /// overlooked.
+    /// Parses a number like C: ignores blanks and a plus sign before it, and all characters after
+    /// it.
     fn parse(text: &str) -> Result<Port, Error> {
         if text == "*" || text == "0" {
             return Ok(Port::Wildcard);
@@ -143,7 +144,7 @@ impl Port {
         }
     }
 
-    /// The number for the system, which takes 0 as any.
+    /// The number for the system, where 0 means any port.
     pub(crate) fn number(self) -> u16 {
         match self {
             Port::Number(number) => number,
@@ -152,8 +153,8 @@ impl Port {
     }
 }
 
-/// What zmq_connect asks of the characters of an address: hosts, zones, brackets and separators, a
-/// digit after the last colon, nothing else.
+/// Checks the characters of an address as zmq_connect does: only hosts, zones, brackets and
+/// separators, with a digit after the last colon.
 fn is_strict(address: &str) -> bool {
     let first = |c: char| c.is_ascii_alphanumeric() || c == '[' || c == ':';
     let later = |c: char| c.is_ascii_alphanumeric() || "[]:;.-_%*".contains(c);

@@ -1,4 +1,4 @@
-//! Every form of an endpoint, with the answers that libzmq 4.3.5 gave for the same text.
+//! Every form of an endpoint, with the answers of libzmq 4.3.5 for the same text.
 
 use super::tcp::Port;
 use super::*;
@@ -54,7 +54,7 @@ fn schemes_are_known_by_their_exact_name() {
     for scheme in ["foo", "TCP", "tcp ", "VSOCK", "WS", "WSS", "tipc", "vmci", "pgm", "epgm", "norm"] {
         neither(&format!("{scheme}://127.0.0.1:5555"), Error::ProtocolNotSupported);
     }
-    // Read by the socket types that have a use for it.
+    // Parsed later, by the socket types that support datagrams.
     both("udp://127.0.0.1:5555", "udp://127.0.0.1:5555");
     neither("UDP://127.0.0.1:5555", Error::ProtocolNotSupported);
 }

@@ -16,8 +16,8 @@ pub(crate) struct UdpEndpoint {
 }
 
 impl UdpEndpoint {
-    /// Reads the part after `://`. `Error::Invalid` without a port, for one that is no number, and
-    /// for an empty part.
+    /// Parses the part after `://`. Returns `Error::Invalid` without a port, for a port that is not
+    /// a number, and for an empty part.
     pub(crate) fn parse(address: &str) -> Result<UdpEndpoint, Error> {
         let (interface, target) = match address.split_once(';') {
             Some((interface, target)) => (Some(Host::parse(interface)?), target),

@@ -1,26 +1,26 @@
-//! Addresses of `vsock://`, zmq_vsock(7): `cid:port`, each a number; to bind also `*`, and `@` for
-//! this machine.
+//! Addresses of `vsock://`, zmq_vsock(7): `cid:port`, each a number. Bind also accepts `*`, and `@`
+//! for this machine.
 
 use std::fmt;
 
 use super::Address;
 use crate::error::Error;
 
-/// A virtual machine, or the host of some, and a port.
+/// A virtual machine, or the host of virtual machines, and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct VsockEndpoint {
-    /// The context identifier; `None` for all there are.
+    /// The context identifier. `None` for all identifiers.
     pub(crate) cid: Option<u32>,
-    /// The port; `None` for any that is free.
+    /// The port. `None` for any free port.
     pub(crate) port: Option<u32>,
 }
 
-/// The context identifier of this machine, whatever it is to others.
+/// The context identifier that each machine uses for itself.
 const LOCAL: u32 = 1;
 
 impl Address for VsockEndpoint {
-    /// Reads the part after `vsock://`. `Error::Invalid` without a port, and for what is neither a
-    /// number of 32 bits nor a wildcard.
+    /// Parses the part after `vsock://`. Returns `Error::Invalid` without a port, and for parts
+    /// that are neither a number of 32 bits nor a wildcard.
     fn parse(address: &str) -> Result<VsockEndpoint, Error> {
         let (cid, port) = address.rsplit_once(':').ok_or(Error::Invalid)?;
         let cid = if cid == "@" { Some(LOCAL) } else { number(cid)? };
@@ -32,7 +32,7 @@ impl Address for VsockEndpoint {
     }
 }
 
-/// A number, or `*` and what the system takes for it: -1, written in either way.
+/// Parses a number, or a wildcard: `*`, or the system's wildcard, written as -1 or as 4294967295.
 fn number(text: &str) -> Result<Option<u32>, Error> {
     match text {
         "*" | "-1" => Ok(None),

@@ -1,4 +1,4 @@
-//! Addresses of `ws://` and `wss://`: those of `tcp`, with a path behind a slash.
+//! Addresses of `ws://` and `wss://`: those of `tcp`, with a path after a slash.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use super::Address;
 use super::tcp::TcpEndpoint;
 use crate::error::Error;
 
-/// A WebSocket to listen for or connect to.
+/// A WebSocket address to bind or connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct WsEndpoint {
-    /// Where.
+    /// Host and port.
     pub(crate) tcp: TcpEndpoint,
-    /// What is asked for there, with its leading slash: what a URL may have, and so nothing that
-    /// would end a line of HTTP.
+    /// The requested path, with its leading slash. The path contains only URL characters, so it
+    /// cannot end a line of HTTP.
     pub(crate) path: String,
 }
 
 impl Address for WsEndpoint {
-    /// Reads `host:port/path`. `Error::Invalid` as for `tcp`, and for a path with characters that
-    /// must not stand in a URL.
+    /// Parses `host:port/path`. Returns `Error::Invalid` as for `tcp`, and for a path with
+    /// characters that are not allowed in a URL.
     fn parse(address: &str) -> Result<WsEndpoint, Error> {
         let (tcp, path) = address.split_at(address.find('/').unwrap_or(address.len()));
         if !path.bytes().all(|byte| byte.is_ascii_graphic()) {

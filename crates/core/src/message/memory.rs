@@ -1,7 +1,7 @@
-//! The memory behind message bodies: counted heap blocks, counted foreign blocks, and how the last
-//! reference frees them.
+//! The memory behind message bodies: counted heap blocks, counted foreign blocks, and their release
+//! with the last reference.
 //!
-//! Called by `Message` only. A count starts at 1 for the message that made the block; every `share`
+//! Called by `Message` only. A count starts at 1 for the message that made the block. Every `share`
 //! adds one.
 
 use super::{FOREIGN, FOREIGN_SHARED, FreeFn, HEAP, Message, Outside};
@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use tautline_mem::blocks::{self, Class};
 
-/// The count in front of a heap body, and how many bytes there is room for. They follow at once,
+/// The count before a heap body, and the size of the body's room. The body follows directly,
 /// aligned to 16.
 #[repr(C, align(16))]
 pub(super) struct HeapBlock {
@@ -24,12 +24,12 @@ const _: () = assert!(align_of::<HeapBlock>() <= blocks::ALIGN && size_of::<Heap
 /// Bodies up to this length are in small blocks.
 const SMALL_BODY: usize = blocks::SMALL_MAX - size_of::<HeapBlock>();
 
-/// The room for the body, in bytes, and below it the class of the whole block.
+/// The room for the body, in bytes, and in the low byte the class of the whole block.
 #[derive(Clone, Copy)]
 struct Room(u64);
 
 impl Room {
-    /// Most bytes that there is a place for.
+    /// Highest number of bytes that can be stored here.
     const MOST: u64 = u64::MAX >> 8;
 
     fn new(bytes: usize, class: Class) -> Room {
@@ -48,8 +48,8 @@ impl Room {
 }
 
 impl HeapBlock {
-    /// A block with room for `len` bytes, which are not initialised, referred to once; `None` if
-    /// memory is exhausted.
+    /// Allocates a block with room for `len` uninitialised bytes and one reference. Returns `None`
+    /// if memory is exhausted.
     #[inline(always)]
     pub(super) fn allocate(len: usize) -> Option<NonNull<HeapBlock>> {
         if len <= SMALL_BODY
@@ -79,7 +79,7 @@ impl HeapBlock {
         Some(block)
     }
 
-    /// Where the bytes of a block are: behind the header.
+    /// Address of the bytes of a block: behind the header.
     #[inline]
     pub(super) fn data(block: *mut HeapBlock) -> *mut u8 {
         block.wrapping_add(1).cast()
@@ -89,7 +89,7 @@ impl HeapBlock {
         is_unique(&self.references)
     }
 
-    /// Whether a body of `len` bytes fits without much waste.
+    /// True if a body of `len` bytes fits without much waste.
     #[inline]
     pub(super) fn suits(&self, len: usize) -> bool {
         let room = self.room.bytes();
@@ -107,12 +107,12 @@ pub(super) struct ForeignBlock {
     data: *mut u8,
     free: FreeFn,
     hint: *mut c_void,
-    /// A message that is alone may write to it.
+    /// True if the only message with this body may write to it.
     writable: bool,
 }
 
 impl ForeignBlock {
-    /// A block that is referred to once.
+    /// Creates a block with one reference.
     pub(super) fn boxed(data: *mut u8, free: FreeFn, hint: *mut c_void, writable: bool) -> *mut ForeignBlock {
         Box::into_raw(Box::new(ForeignBlock { references: AtomicUsize::new(1), data, free, hint, writable }))
     }
@@ -126,24 +126,25 @@ impl ForeignBlock {
     }
 }
 
-/// Acquire pairs with the Release in `forget`: what the former sharers did to the body is over.
+/// Acquire pairs with the Release in `forget`: all accesses of the former sharers to the body are
+/// over.
 #[inline]
 fn is_unique(references: &AtomicUsize) -> bool {
     references.load(Ordering::Acquire) == 1
 }
 
-/// One reference more.
-// Relaxed: own: a thread that retains holds a reference already, so the block is there.
+/// Adds a reference.
+// Relaxed: own: a thread that retains holds a reference already, so the block exists.
 fn retain(references: &AtomicUsize) {
     references.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Gives up one reference; true for the last one. The Release pairs with the Acquire fence of the
-/// last holder.
+/// Releases one reference. Returns true for the last one. The Release pairs with the Acquire fence
+/// of the last holder.
 #[inline(always)]
 fn forget(references: &AtomicUsize) -> bool {
-    // Alone already: no other thread can retain, no read-modify-write is needed. Acquire pairs with
-    // the others' Release below.
+    // This is the only reference: no other thread can retain, so no read-modify-write is needed.
+    // Acquire pairs with the others' Release below.
     if references.load(Ordering::Acquire) == 1 {
         return true;
     }
@@ -160,7 +161,7 @@ fn forget_one_of_many(references: &AtomicUsize) -> bool {
     true
 }
 
-/// Gives up the reference of a message whose body is not inline. Called by its drop, once.
+/// Releases the reference of a message whose body is not inline. Called by its drop, once.
 #[inline(always)]
 pub(super) fn release(message: &mut Message) {
     if message.tag == HEAP {
@@ -179,7 +180,7 @@ fn release_other(message: &mut Message) {
             // SAFETY: here and below, the tag says which owner is live, and its reference is given
             // up.
             let (free, hint) = unsafe { owner.foreign };
-            // SAFETY: it gets what it was registered with, once.
+            // SAFETY: it is called with its registered arguments, once.
             unsafe { free(data.cast(), hint) };
         }
         // SAFETY: as above.
@@ -189,7 +190,7 @@ fn release_other(message: &mut Message) {
 }
 
 /// # Safety
-/// The caller gives up a reference of its own.
+/// The caller gives up one of its references.
 #[inline(always)]
 unsafe fn release_heap(block: *mut HeapBlock) {
     // SAFETY: the caller holds a reference.
@@ -204,31 +205,31 @@ unsafe fn release_heap(block: *mut HeapBlock) {
 }
 
 /// # Safety
-/// The caller gives up a reference of its own.
+/// The caller gives up one of its references.
 unsafe fn release_foreign(block: *mut ForeignBlock) {
     // SAFETY: the caller holds a reference.
     if forget(unsafe { &(*block).references }) {
         // SAFETY: that was the last one.
         let block = unsafe { Box::from_raw(block) };
-        // SAFETY: it gets what it was registered with.
+        // SAFETY: it is called with its registered arguments.
         unsafe { (block.free)(block.data.cast(), block.hint) };
     }
 }
 
-/// The free function of a body that was a vector; the hint is its capacity.
+/// The free function of a body that was a vector. The hint is its capacity.
 pub(super) unsafe extern "C" fn free_vec(data: *mut c_void, hint: *mut c_void) {
     // SAFETY: `Message::from_vec` took these from a vector of bytes. Bytes need no drop, so the
     // length does not matter.
     drop(unsafe { Vec::from_raw_parts(data.cast::<u8>(), 0, hint.addr()) });
 }
 
-/// The free function of a body that belongs to a value of `T`; the hint is its box.
+/// The free function of a body that belongs to a value of `T`. The hint is its box.
 pub(super) unsafe extern "C" fn free_owner<T>(_data: *mut c_void, hint: *mut c_void) {
     // SAFETY: `Message::from_owner` took this from a box of this type.
     drop(unsafe { Box::from_raw(hint.cast::<T>()) });
 }
 
-/// Ends the process the way every failed infallible allocation does.
+/// Aborts the process, like every failed infallible allocation.
 #[cold]
 pub(super) fn exhausted(len: usize) -> ! {
     let layout = Layout::from_size_align(len, align_of::<HeapBlock>());

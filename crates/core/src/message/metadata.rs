@@ -1,29 +1,31 @@
-//! What is known about the peer that a message came from: `zmq_msg_gets` and ZMQ_SRCFD.
+//! Properties of the peer that a message came from: `zmq_msg_gets` and ZMQ_SRCFD.
 //!
-//! One object per connection, made after its handshake and shared by all messages received over it;
-//! never changed.
+//! There is one object per connection. The object is made after the handshake, shared by all
+//! messages of the connection, and never changed.
 
 use crate::sync::Arc;
 use std::ffi::CStr;
 
-/// Names that nearly every peer has a property of. In the text they are one byte, this one and
-/// their place here: no other name begins with a control character.
+/// Names of properties that nearly every peer has. In the text each is one byte, its place here
+/// plus `FIRST_KNOWN`: other names never begin with a control character.
 const KNOWN: [&str; 6] = ["Peer-Address", "Routing-Id", "Socket-Type", "Identity", "User-Id", "Resource"];
 const FIRST_KNOWN: u8 = 1;
 
-/// The properties of a peer, by name: those of its READY command, and `Peer-Address` and its like.
+/// The properties of a peer, by name: those of its READY command, and our own such as
+/// `Peer-Address`.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    /// Names and values in turn, each with a NUL behind it unless it is a known name: all in one
-    /// piece, as there may be thousands of peers.
+    /// Names and values in turn, each with a NUL behind it unless it is a known name. One
+    /// allocation, because there may be thousands of peers.
     text: Box<[u8]>,
     source_fd: Option<i32>,
 }
 
 impl Metadata {
-    /// Collects the properties; the first one of a name counts. A value ends at its first NUL, as a
-    /// C caller sees it; a name with a NUL is one that no C caller can ask for, and is left out. So
-    /// is one that begins with a control character, which no peer can have.
+    /// Collects the properties. If a name occurs more than once, the first counts. A value ends at
+    /// its first NUL, as a C caller sees it. A name with a NUL is dropped, because a C caller
+    /// cannot ask for it. A name that begins with a control character is dropped too, because a
+    /// peer cannot have it.
     pub fn new<N, V>(
         properties: impl IntoIterator<Item = (N, V), IntoIter: Clone>,
         source_fd: Option<i32>,
@@ -35,7 +37,7 @@ impl Metadata {
         let properties = properties.into_iter();
         let length: usize =
             properties.clone().map(|(name, value)| put(name.as_ref(), value.as_ref(), |_| ())).sum();
-        // At once, so that no memory is left over.
+        // Allocate the exact size, so that no memory is wasted.
         let mut text = Vec::with_capacity(length);
         for (name, value) in properties {
             put(name.as_ref(), value.as_ref(), |bytes| text.extend_from_slice(bytes));
@@ -43,7 +45,7 @@ impl Metadata {
         Metadata { text: text.into(), source_fd }
     }
 
-    /// Whether nothing is known.
+    /// True if there are no properties.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.source_fd.is_none()
     }
@@ -68,19 +70,18 @@ impl Metadata {
         })
     }
 
-    /// The descriptor of the connection (ZMQ_SRCFD), as it was when the message arrived.
+    /// The descriptor of the connection (ZMQ_SRCFD), at the time of the message's arrival.
     pub fn source_fd(&self) -> Option<i32> {
         self.source_fd
     }
 }
 
-/// Most bytes of names and values that are kept of what a peer says of itself: as much as HTTP
-/// servers usually take of a header. A peer can say anything, and what it said is kept as long as a
-/// message of it.
+/// Maximum number of bytes of names and values that are kept of a peer's own properties: the usual
+/// limit of HTTP servers for a header. A peer can send any properties, and they are kept as long as
+/// a message of the peer exists.
 const MOST_TOLD: usize = 8 * 1024;
 
-/// Of the properties that a peer tells of itself, those that are kept. One that there is no room
-/// for is left out whole.
+/// Returns the peer's own properties that are kept. A property without room is dropped as a whole.
 pub(crate) fn kept_of<'a, I>(told: I) -> impl Iterator<Item = (&'a str, &'a [u8])> + Clone
 where
     I: Iterator<Item = (&'a str, &'a [u8])> + Clone,
@@ -93,7 +94,8 @@ where
     .flatten()
 }
 
-/// Hands the parts of a property's text to `out`, if its name may be one; how many bytes they have.
+/// Passes the parts of a property's text to `out`, if its name is valid. Returns their number of
+/// bytes.
 fn put(name: &str, value: &[u8], mut out: impl FnMut(&[u8])) -> usize {
     if name.contains('\0') || name.starts_with(|first: char| first < ' ') {
         return 0;
@@ -120,9 +122,8 @@ fn next<'a>(text: &mut &'a [u8]) -> Option<&'a CStr> {
     Some(string)
 }
 
-/// One thread keeps one reference of those that its messages have given up: a thread that receives
-/// message after message into fresh objects takes it out again, and two locked instructions a
-/// message are saved.
+/// Each thread keeps one reference that its messages have released. A thread that receives many
+/// messages into new objects reuses it, which saves two locked instructions per message.
 #[cfg(not(loom))]
 mod kept {
     use super::{Arc, Metadata};
@@ -138,7 +139,7 @@ mod kept {
         static KEEPS: Cell<Option<bool>> = const { Cell::new(None) };
     }
 
-    /// Puts `reference` in the place of what was kept.
+    /// Replaces the kept reference by `reference`. Returns the former one.
     #[inline(always)]
     fn swap(reference: Reference) -> Reference {
         ManuallyDrop::into_inner(KEPT.replace(ManuallyDrop::new(reference)))
@@ -165,7 +166,7 @@ mod kept {
         drop(if keeps { swap(Some(metadata)) } else { Some(metadata) });
     }
 
-    /// The thread ends.
+    /// Releases the reference at the end of the thread.
     fn end() {
         KEEPS.set(Some(false));
         drop(swap(None));
@@ -193,8 +194,7 @@ mod tests {
     fn names_come_back_as_they_were_given() {
         let mut names: Vec<String> = KNOWN.map(String::from).to_vec();
         for (code, name) in (0..32).map(char::from).zip(KNOWN.iter().cycle()) {
-            // Like a known name's byte, in every place but the first; and other ways to write a
-            // known name.
+            // Names with such a byte in any place but the first, and variants of a known name.
             names.extend([
                 format!("a{code}b"),
                 format!("{name}{code}"),

@@ -1,39 +1,38 @@
-//! A message's body by itself, as bytes in the midst of others: how it travels between two sockets
-//! of one process.
+//! The body of a message as bytes among other bytes: its form between two sockets of one process.
 //!
 //! ```text
-//! 0  tag, 0, whether it was shared, 0 ...
-//! 8  where the body lies, how long it is, whose it is
+//! 0  tag, 0, 1 if it was shared, 0 ...
+//! 8  address of the body, its length, its owner
 //! ```
 
 use super::{Message, Outside, TAG_OFFSET};
 use crate::sync::prefetch;
 use std::mem::MaybeUninit;
 
-/// A word of a message, whatever it is.
+/// A word of a message, of any content.
 type Word = MaybeUninit<*mut u8>;
 const WORD: usize = size_of::<Word>();
 const HEAD: usize = size_of::<u64>();
 
-/// How many bytes that are.
+/// Size of a packed body.
 pub(crate) const PACKED: usize = HEAD + size_of::<Outside>();
 
-/// The view of the body of what was packed.
+/// The view of a packed body.
 ///
 /// # Safety
 /// `from` is where `Message::pack` has written.
 #[inline(always)]
 unsafe fn outside(from: *const u8) -> Outside {
-    // SAFETY: the caller's promise; nothing is said about the alignment.
+    // SAFETY: the caller's promise; the read does not require alignment.
     unsafe { from.add(HEAD).cast::<Outside>().read_unaligned() }
 }
 
 impl Message {
-    /// Moves the body to `to` and leaves an empty message; the properties of the message are
+    /// Moves the body to `to` and leaves an empty message. The properties of the message are
     /// dropped.
     ///
     /// # Safety
-    /// `PACKED` bytes at `to` are the caller's to write, and the message is movable.
+    /// The caller may write `PACKED` bytes at `to`, and the message is movable.
     #[inline(always)]
     pub(crate) unsafe fn pack(&mut self, to: *mut u8) {
         debug_assert!(self.is_movable());
@@ -43,22 +42,22 @@ impl Message {
         unsafe { to.cast::<u64>().write_unaligned(head) };
         let body = (&raw const self.body).cast::<Word>();
         for at in 0..size_of::<Outside>() / WORD {
-            // Word by word, as it was stored a moment ago: a wider load would wait until those
-            // stores have left the store buffer.
-            // SAFETY: within the view that is live in a movable message, which is aligned.
+            // Copy word by word, as the words were stored a moment ago: a wider load would wait
+            // until those stores have left the store buffer.
+            // SAFETY: within the live view of a movable message, which is aligned.
             let word = unsafe { body.add(at).read_volatile() };
             // SAFETY: the caller's promise.
             unsafe { to.add(HEAD + at * WORD).cast::<Word>().write_unaligned(word) };
         }
-        // SAFETY: there is a message, and its body belongs to what was written from now on.
+        // SAFETY: this is a valid message, and its body now belongs to the written bytes.
         unsafe { Message::write_head(self, super::INLINE) };
     }
 
-    /// Replaces the body by one that was packed. Everything else goes back to the defaults, but the
-    /// metadata stay for [`Message::describe`].
+    /// Replaces the body by a packed one. All other fields are reset, but the metadata stays for
+    /// [`Message::describe`].
     ///
     /// # Safety
-    /// `from` is where `pack` has written, and this is done once.
+    /// `from` is where `pack` has written, and each packed body is unpacked once.
     #[inline(always)]
     pub(crate) unsafe fn unpack(&mut self, from: *const u8) {
         self.clear_body();
@@ -70,7 +69,7 @@ impl Message {
         self.body.outside = unsafe { outside(from) };
     }
 
-    /// The body of what was packed.
+    /// The bytes of a packed body.
     ///
     /// # Safety
     /// `from` is where `pack` has written, and it is not unpacked during `'a`.
@@ -78,13 +77,12 @@ impl Message {
         // SAFETY: the caller's promise.
         match unsafe { outside(from) } {
             Outside { len: 0, .. } => &[],
-            // SAFETY: as in `as_slice`: what was packed holds the reference.
+            // SAFETY: as in `as_slice`: the packed body holds the reference.
             Outside { data, len, .. } => unsafe { std::slice::from_raw_parts(data, len) },
         }
     }
 
-    /// Brings the beginning and the end of the body of what was packed into the cache, with what
-    /// releasing it looks at.
+    /// Prefetches the start and the end of a packed body, and the header that its release reads.
     ///
     /// # Safety
     /// As for `packed_body`.

@@ -1,23 +1,24 @@
-//! Messages made and ended in memory that is no `Message` before or after: C's message objects.
+//! Messages that are created and ended in memory that is not a `Message` before or after: C's
+//! message objects.
 
 use super::memory::{self, HeapBlock};
 use super::{CLOSED_TAG, HEAP, INLINE, INLINE_MAX, Message, Outside, Owner, metadata};
 use std::mem::MaybeUninit;
 
 impl Message {
-    /// Makes an empty message in memory that holds none. Unlike a move it does not touch the room
+    /// Creates an empty message in uninitialised memory. Unlike a move, it does not write the space
     /// for the body.
     ///
     /// # Safety
     /// `place` is aligned and valid for writes.
     #[inline]
     pub unsafe fn write_empty(place: *mut Message) {
-        // SAFETY: the caller's promise. Each field but the body is written, and of an inline body
-        // of length 0 nothing is read.
+        // SAFETY: the caller's promise. Every field but the body is written, and an inline body of
+        // length 0 is never read.
         unsafe { Message::write_bare(place, INLINE) };
     }
 
-    /// Writes this tag and nothing in all other fields but the body.
+    /// Writes this tag, and defaults in all other fields but the body.
     ///
     /// # Safety
     /// As for [`Message::write_empty`]; a body that the tag asks for is written afterwards.
@@ -43,8 +44,8 @@ impl Message {
         unsafe { place.cast::<u64>().write_unaligned(u64::from_ne_bytes([tag, 0, 0, 0, 0, 0, 0, 0])) };
     }
 
-    /// Makes a message of `len` bytes that are not initialised in memory that holds none; false,
-    /// and nothing is made, if memory is exhausted.
+    /// Creates a message of `len` uninitialised bytes in uninitialised memory. Returns false,
+    /// without a message, if memory is exhausted.
     ///
     /// # Safety
     /// As for [`Message::write_empty`], and every byte of the body is written, through
@@ -71,10 +72,10 @@ impl Message {
         true
     }
 
-    /// Ends a message in place: what it holds is released, and its memory is no message any more.
+    /// Ends a message in place: releases its contents. The memory is not a message afterwards.
     ///
     /// # Safety
-    /// `place` holds a message that nothing else uses.
+    /// `place` holds a message that no other code uses.
     #[inline]
     pub unsafe fn end(place: *mut Message) {
         // SAFETY: the caller's promise.
@@ -82,7 +83,7 @@ impl Message {
         if message.tag != INLINE {
             memory::release(message);
         }
-        // Not the tag of a message: it is not dropped again.
+        // An invalid tag, so that the message is not dropped again.
         message.tag = CLOSED_TAG;
         if let Some(metadata) = message.metadata.take() {
             metadata::give_up(metadata);

@@ -72,7 +72,7 @@ fn constant_memory_is_copied_before_it_is_written() {
     assert_eq!((message.as_slice()[0], BYTES[0]), (6, 5));
 }
 
-/// Counts in the hint.
+/// Counts its calls in the counter that `hint` points to.
 unsafe extern "C" fn count(_: *mut c_void, hint: *mut c_void) {
     // SAFETY: the tests pass a counter that outlives the message.
     unsafe { (*hint.cast::<AtomicUsize>()).fetch_add(1, Ordering::SeqCst) };
@@ -132,7 +132,7 @@ fn empty_foreign_memory_may_be_null() {
 #[test]
 fn too_much_memory_is_refused() {
     for len in [usize::MAX, isize::MAX as usize] {
-        // SAFETY: there is no such message.
+        // SAFETY: such a message cannot be allocated.
         assert!(unsafe { Message::uninit(len) }.is_none());
     }
 }
@@ -179,14 +179,14 @@ fn a_message_that_is_received_into_again_keeps_its_memory_if_that_suits_and_is_i
         assert!(message.as_slice() == vec![len as u8; len] && message.data_ptr() == at);
         assert_eq!((message.more(), message.routing_id(), message.group()), (false, 0, c""));
     }
-    // Too long, or too short to hold on to it.
+    // Too long for the block, or too short to keep the block.
     message.assign(&[2; 300]).unwrap();
     assert_eq!(message.as_slice(), [2; 300]);
     message.assign(&[3; 60]).unwrap();
     assert_eq!(message.as_slice(), [3; 60]);
     message.assign(b"short").unwrap();
     assert_eq!(message.as_slice(), b"short");
-    // Another thread still reads it.
+    // Another message still refers to it.
     message.assign(&[4; 100]).unwrap();
     let other = message.share();
     message.assign(&[5; 100]).unwrap();
@@ -232,7 +232,7 @@ fn an_owner_is_shown_shared_and_dropped_once() {
         assert_eq!(std::sync::Arc::strong_count(&alive), 1 + usize::from(outside));
         let mut other = message.share();
         drop(message);
-        // Alone, but what it shows is not its own.
+        // The message is the only one, but its bytes belong to the owner.
         other.as_mut_slice().fill(8);
         assert_eq!(other.as_slice(), vec![8; len]);
         assert_eq!(std::sync::Arc::strong_count(&alive), 1);

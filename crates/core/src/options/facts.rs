@@ -1,36 +1,36 @@
-//! What options and endpoints mean to a socket type: one row for each. What it does with messages
-//! stands in `pattern::REGISTRY`, what it is on the wire in `tautline_proto::SocketType`.
+//! Facts about socket types for options and endpoints: one row for each type. `pattern::REGISTRY`
+//! has the behaviour with messages, `tautline_proto::SocketType` the behaviour on the wire.
 
 use tautline_proto::SocketType;
 
-/// What a socket type is like. Nothing of it is true of a type whose row does not say so.
+/// Facts about a socket type. A fact is false if the row of the type does not set it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
-    /// ZMQ_CONFLATE goes for what is sent. Not for SUB, whose subscriptions must all arrive.
+    /// ZMQ_CONFLATE applies to outgoing messages. Not for SUB, whose subscriptions must all arrive.
     pub(crate) conflates_outgoing: bool,
-    /// ZMQ_CONFLATE goes for what is received. Not for PUB, which receives subscriptions.
+    /// ZMQ_CONFLATE applies to incoming messages. Not for PUB, which receives subscriptions.
     pub(crate) conflates_incoming: bool,
-    /// It has ZMQ_HELLO_MSG.
+    /// The type has ZMQ_HELLO_MSG.
     pub(crate) greets: bool,
-    /// It has ZMQ_DISCONNECT_MSG.
+    /// The type has ZMQ_DISCONNECT_MSG.
     pub(crate) hears_farewells: bool,
-    /// It has ZMQ_HICCUP_MSG.
+    /// The type has ZMQ_HICCUP_MSG.
     pub(crate) hears_hiccups: bool,
-    /// Its peers speak no ZMTP: bytes as they are.
+    /// Its peers do not use ZMTP: the bytes are unframed.
     pub(crate) raw: bool,
-    /// ZMQ_LINGER of a new socket is 0: what it has sent means nothing without it.
+    /// ZMQ_LINGER of a new socket is 0, because its messages are useless after it is closed.
     pub(crate) forgets_at_close: bool,
-    /// A second connection to the same endpoint makes no sense.
+    /// A second connection to the same endpoint is useless.
     pub(crate) connects_once: bool,
-    /// It may carry the events of a monitor.
+    /// The socket may carry the events of a monitor.
     pub(crate) carries_events: bool,
-    /// What it sends goes to each peer that wants it.
+    /// Its messages go to each peer that wants them.
     pub(crate) sends_to_all: bool,
     /// Its peers have numbers, which the program sees.
     pub(crate) has_numbered_peers: bool,
-    /// It may connect to one of these and be told its number.
+    /// It may connect to a numbered peer and get the peer's number.
     pub(crate) connects_numbered: bool,
-    /// It answers each peer, so that it may be a ZAP handler.
+    /// It replies to each peer, so it may be a ZAP handler.
     pub(crate) answers: bool,
 }
 

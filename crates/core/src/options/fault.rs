@@ -1,4 +1,4 @@
-//! What is wrong with an option that was refused, in words for the author of the program.
+//! Explanations of refused options, for the author of the program.
 
 use tautline_proto::SocketType;
 
@@ -11,8 +11,8 @@ pub fn option_name(code: i32) -> Option<&'static str> {
     find(code).map(|row| row.name).or_else(|| name_of(code))
 }
 
-/// Why a socket of this type has refused to set an option to a value as invalid. Names the option
-/// as zmq.h does, and shows numbers; bytes and texts it does not show, since some are secrets.
+/// Explains why a socket of this type has refused an option value as invalid. Gives the option's
+/// name in zmq.h and shows numbers. Does not show bytes and texts, because some are secrets.
 pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String {
     let Some(row) = find(code) else {
         return match name_of(code) {
@@ -41,20 +41,20 @@ pub fn option_fault(socket_type: SocketType, code: i32, value: &[u8]) -> String 
     };
     match number {
         Some(number) => format!("{name} does not take the value {number}"),
-        None => format!("{name} has a value of {size} bytes, not {}", value.len()),
+        None => format!("{name} needs a value of {size} bytes, not {}", value.len()),
     }
 }
 
-/// Why an option could not be read into a buffer of this size.
+/// Explains why an option could not be read into a buffer of this size.
 pub fn option_read_fault(code: i32, size: usize) -> String {
     match find(code).map(|row| (row.name, row.form)) {
         Some((name, Form::Int(None, _) | Form::Text(None, _) | Form::Binary(None, _))) => {
             format!("{name} can only be set")
         }
-        Some((name, _)) => format!("{name} does not fit a buffer of {size} bytes"),
+        Some((name, _)) => format!("{name} does not fit into a buffer of {size} bytes"),
         None => match name_of(code) {
             Some(name) if [SUBSCRIBE, UNSUBSCRIBE].contains(&code) => format!("{name} can only be set"),
-            Some(name) => format!("{name} cannot be read so, or not on this socket"),
+            Some(name) => format!("{name} cannot be read in this form, or not on this socket"),
             None => format!("there is no option {code}"),
         },
     }
@@ -76,7 +76,7 @@ mod tests {
             (SocketType::Pull, 6, b"a", "PULL sockets have no ZMQ_SUBSCRIBE"),
             (SocketType::Pull, 40, &int(1), "PULL sockets have no ZMQ_XPUB_VERBOSE"),
             (SocketType::Pull, 23, &int(-5), "ZMQ_SNDHWM does not take the value -5"),
-            (SocketType::Pull, 23, b"abc", "ZMQ_SNDHWM has a value of 4 bytes, not 3"),
+            (SocketType::Pull, 23, b"abc", "ZMQ_SNDHWM needs a value of 4 bytes, not 3"),
             (SocketType::Pull, 15, &int(0), "ZMQ_EVENTS can only be read"),
             (SocketType::Pull, 46, b"", "ZMQ_PLAIN_PASSWORD does not take this value of 0 bytes"),
             (
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn why_an_option_cannot_be_read_is_told() {
         assert_eq!(option_read_fault(9999, 4), "there is no option 9999");
-        assert_eq!(option_read_fault(23, 3), "ZMQ_SNDHWM does not fit a buffer of 3 bytes");
+        assert_eq!(option_read_fault(23, 3), "ZMQ_SNDHWM does not fit into a buffer of 3 bytes");
         assert_eq!(option_read_fault(110, 4), "ZMQ_HELLO_MSG can only be set");
         assert_eq!(option_read_fault(7, 4), "ZMQ_UNSUBSCRIBE can only be set");
     }

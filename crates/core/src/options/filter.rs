@@ -1,5 +1,5 @@
-//! ZMQ_TCP_ACCEPT_FILTER: an address or a network in CIDR notation that a bound TCP endpoint
-//! accepts from.
+//! ZMQ_TCP_ACCEPT_FILTER: an address or a network in CIDR notation from which a bound TCP endpoint
+//! accepts peers.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
@@ -14,8 +14,9 @@ pub(crate) struct AcceptFilter {
 }
 
 impl AcceptFilter {
-    /// Reads `address` or `address/prefix`; an IPv6 address may stand in brackets, its scope is
-    /// ignored. `Error::Invalid` for anything else, and for IPv6 on a socket without ZMQ_IPV6.
+    /// Parses `address` or `address/prefix`. An IPv6 address may be in brackets; its scope is
+    /// ignored. Returns `Error::Invalid` for any other text, and for IPv6 on a socket without
+    /// ZMQ_IPV6.
     pub(super) fn parse(value: &[u8], ipv6: bool) -> Result<AcceptFilter, Error> {
         let text =
             std::str::from_utf8(value.strip_suffix(&[0]).unwrap_or(value)).map_err(|_| Error::Invalid)?;
@@ -40,8 +41,8 @@ impl AcceptFilter {
         Ok(AcceptFilter { network, prefix })
     }
 
-    /// Whether a peer with this address may connect. An IPv4 peer and its IPv6-mapped form are the
-    /// same.
+    /// True if a peer with this address may connect. An IPv4 address and its IPv6-mapped form are
+    /// equal.
     pub(crate) fn matches(&self, peer: IpAddr) -> bool {
         let from_v4 = |prefix: u8| prefix + 96;
         let prefix = if self.network.is_ipv4() { from_v4(self.prefix) } else { self.prefix };

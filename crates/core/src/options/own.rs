@@ -1,5 +1,4 @@
-//! The options that only the socket itself answers, each with its name. All others are rows of
-//! `table`.
+//! Options that only the socket itself answers, each with its name. All others are rows of `table`.
 
 pub(crate) const SUBSCRIBE: i32 = 6;
 pub(crate) const UNSUBSCRIBE: i32 = 7;
@@ -10,7 +9,7 @@ pub(crate) const TYPE: i32 = 16;
 pub(crate) const LAST_ENDPOINT: i32 = 32;
 pub(crate) const THREAD_SAFE: i32 = 81;
 pub(crate) const TOPICS_COUNT: i32 = 116;
-/// Of our own, far from libzmq's numbers.
+/// Our own numbers, far from libzmq's.
 pub(crate) const STATISTICS: i32 = 0x5441_0001;
 
 pub(crate) const PEERS: i32 = 0x5441_0005;

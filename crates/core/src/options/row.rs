@@ -1,8 +1,8 @@
-//! The row of the option table: how the bytes of zmq_setsockopt and zmq_getsockopt meet a field of
-//! [`Options`].
+//! The row of the option table: converts between the bytes of zmq_setsockopt and zmq_getsockopt and
+//! a field of [`Options`].
 //!
-//! A row knows the size rules of its [`Form`] once for all options of that form. What is left to
-//! the option itself is the range of its values and the field, in two closures.
+//! The size rules are implemented once for each [`Form`]. A row only adds the range of its values
+//! and the access to the field, in two closures.
 
 use tautline_proto::SocketType;
 
@@ -12,7 +12,7 @@ use tautline_proto::z85;
 
 /// Reads a field.
 pub(super) type Get<T> = for<'a> fn(&'a Options) -> T;
-/// Writes a field, or refuses the value and leaves the field alone.
+/// Writes a field, or refuses the value and leaves the field unchanged.
 pub(super) type Set<T> = fn(&mut Options, T) -> Result<(), Error>;
 /// Reads a field of bytes.
 pub(super) type GetBytes = for<'a> fn(&'a Options) -> &'a [u8];
@@ -37,24 +37,24 @@ impl Types {
         Types(bits)
     }
 
-    /// Whether the set has this type.
+    /// True if the set has this type.
     pub(super) fn contains(self, socket_type: SocketType) -> bool {
         self.0 & (1 << socket_type as u32) != 0
     }
 }
 
-/// The C form of an option's value; a missing closure makes it write-only or read-only.
+/// The C form of an option's value. Without a closure the option is write-only or read-only.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
-    /// A C `int` of the platform, nothing longer or shorter.
+    /// A C `int` of the platform, of exactly this size.
     Int(Option<Get<i32>>, Option<Set<i32>>),
     /// An `int64_t`.
     Int64(Get<i64>, Set<i64>),
     /// A `uint64_t`.
     Uint64(Get<u64>, Set<u64>),
-    /// A character string: read back with a NUL that its size counts.
+    /// A character string, read back with a NUL that is included in its size.
     Text(Option<GetBytes>, SetBytes),
-    /// Bytes as they are.
+    /// Unchanged bytes.
     Binary(Option<GetBytes>, SetBytes),
     /// A CURVE key: 32 bytes, or 40 characters of Z85 with or without a NUL.
     Key(for<'a> fn(&'a Options) -> &'a [u8; 32], Set<[u8; 32]>),
@@ -67,16 +67,16 @@ pub(super) struct Row {
     pub(super) code: i32,
     /// The name of the option in zmq.h.
     pub(super) name: &'static str,
-    /// On which socket types it can be set; it can be read on all.
+    /// The socket types on which it can be set. It can be read on all types.
     pub(super) types: Types,
-    /// What its value looks like, and the access to it.
+    /// The form of its value, and the access to it.
     pub(super) form: Form,
-    /// What a NULL value of size 0 does, if it is allowed.
+    /// Effect of a NULL value of size 0, if such a value is allowed.
     pub(super) null: Option<fn(&mut Options)>,
 }
 
 impl Row {
-    /// The same row, and a NULL value of size 0 does this.
+    /// Returns the same row with this effect of a NULL value of size 0.
     pub(super) const fn or_null(self, null: fn(&mut Options)) -> Row {
         Row { null: Some(null), ..self }
     }
@@ -96,7 +96,7 @@ impl Row {
         }
     }
 
-    /// Takes the option back.
+    /// Resets the option.
     pub(super) fn set_null(&self, options: &mut Options) -> Result<(), Error> {
         match self.null {
             Some(null) if self.types.contains(options.socket_type) => {
@@ -107,7 +107,7 @@ impl Row {
         }
     }
 
-    /// Writes the value to a caller's buffer and returns its size; clears what is left of the
+    /// Writes the value to a caller's buffer and returns its size. Clears the remaining part of the
     /// buffer.
     pub(super) fn get(&self, options: &Options, out: &mut [u8]) -> Result<usize, Error> {
         match self.form {
@@ -134,7 +134,7 @@ pub(super) const fn int_row(code: i32, name: &'static str, get: Get<i32>, set: S
     int_on(code, name, Types::ALL, get, set)
 }
 
-/// An `int` that some socket types let be set.
+/// An `int` that can be set on some socket types.
 pub(super) const fn int_on(code: i32, name: &'static str, types: Types, get: Get<i32>, set: Set<i32>) -> Row {
     row(code, name, types, Form::Int(Some(get), Some(set)))
 }
@@ -154,7 +154,7 @@ pub(super) const fn int64(code: i32, name: &'static str, get: Get<i64>, set: Set
     row(code, name, Types::ALL, Form::Int64(get, set))
 }
 
-/// An `int64_t` that only some socket types let be set.
+/// An `int64_t` that can be set on some socket types only.
 pub(super) const fn int64_on(
     code: i32,
     name: &'static str,
@@ -223,7 +223,7 @@ fn write_exactly(out: &mut [u8], value: &[u8]) -> Result<usize, Error> {
     write(out, value, 0)
 }
 
-/// Writes bytes and `zeros` more to a buffer that has room for them.
+/// Writes bytes and `zeros` zero bytes to a buffer that must be large enough.
 fn write(out: &mut [u8], value: &[u8], zeros: usize) -> Result<usize, Error> {
     let size = value.len() + zeros;
     if out.len() < size {

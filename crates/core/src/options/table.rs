@@ -1,9 +1,9 @@
-//! The option table: one row an option, in the order of the numbers in zmq.h.
+//! The option table: one row per option, in the order of the numbers in zmq.h.
 //!
-//! A new option is a field of [`Options`], its default in `Options::new`, and a row here. A row
-//! says, in this order: the number, the name, the socket types that let it be set, how to read the
-//! field, and how to check and write it. The C form of the value (and with it the size rules) is in
-//! the name of the function that makes the row.
+//! A new option needs a field of [`Options`], its default in `Options::new`, and a row here. A row
+//! has, in this order: the number, the name, the socket types on which the option can be set, the
+//! closure that reads the field, and the closure that checks and writes it. The C form of the
+//! value, and with it the size rules, is in the name of the function that makes the row.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::value::{
 use super::{AcceptFilter, Mechanism, Options};
 use crate::error::Error;
 
-/// What ZMQ_IN_BATCH_SIZE and ZMQ_OUT_BATCH_SIZE read as while they are not set.
+/// Value of ZMQ_IN_BATCH_SIZE and ZMQ_OUT_BATCH_SIZE while they are not set.
 const BATCH_SIZE: u32 = 8192;
 const ALL: Types = Types::ALL;
 const ROUTERS: Types = Types::of(&[Router, Rep]);
@@ -396,7 +396,7 @@ static TABLE: &[Row] = &[
     write_int(115, "ZMQ_XSUB_VERBOSE_UNSUBSCRIBE", XSUB, |o, v| set(&mut o.xsub_verbose_unsubscribe, v != 0)),
 ];
 
-/// Options of our own, far from libzmq's numbers.
+/// Our own options, far from libzmq's numbers.
 static OWN: &[Row] = &[
     int64(
         0x5441_0003,
@@ -447,7 +447,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     TABLE.iter().chain(OWN)
 }
 
-/// Writes a field that takes every value.
+/// Writes a field that accepts every value.
 fn set<T>(field: &mut T, value: T) -> Result<(), Error> {
     *field = value;
     Ok(())
@@ -464,14 +464,14 @@ fn among(value: i32, range: std::ops::RangeInclusive<i32>) -> Result<i32, Error>
     if range.contains(&value) { Ok(value) } else { Err(Error::Invalid) }
 }
 
-/// ZMQ_PLAIN_SERVER and ZMQ_CURVE_SERVER: on makes a server of that mechanism, off leaves no
-/// mechanism at all.
+/// ZMQ_PLAIN_SERVER and ZMQ_CURVE_SERVER: on makes the socket a server of that mechanism, off
+/// resets the mechanism to NULL.
 fn serve(options: &mut Options, mechanism: Mechanism, on: bool) {
     options.as_server = on;
     options.mechanism = if on { mechanism } else { Mechanism::Null };
 }
 
-/// What the credentials of a client imply.
+/// Makes the socket a client of this mechanism, because client credentials were set.
 fn be_client(options: &mut Options, mechanism: Mechanism) -> Result<(), Error> {
     options.as_server = false;
     options.mechanism = mechanism;

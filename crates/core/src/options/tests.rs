@@ -1,5 +1,5 @@
-//! The option table against what was observed of libzmq, and what single options mean beyond their
-//! size and range.
+//! Compares the option table with observations of libzmq, and tests the meaning of single options
+//! beyond their size and range.
 
 use super::*;
 
@@ -15,8 +15,8 @@ fn fresh(socket_type: SocketType) -> Options {
     Options::new(socket_type, &ContextDefaults::default())
 }
 
-/// A probe as an option takes it. To a text the numbers are bytes: those of the little-endian
-/// machine on which libzmq was observed, where 255 does not begin with the 0 that ends a text.
+/// The bytes of a probe for an option. For a text option the numbers are bytes of the little-endian
+/// machine on which libzmq was observed. There 255 does not begin with the 0 that ends a text.
 fn bytes(probe: &Probe, form: Initial) -> Vec<u8> {
     match probe {
         Probe::I(value) if matches!(form, Initial::Text) => value.to_le_bytes().to_vec(),
@@ -42,8 +42,8 @@ fn set_int(options: &mut Options, code: i32, value: i32) -> Result<(), Error> {
 
 const MAX_SUBSCRIPTIONS_CODE: i32 = 0x5441_0010;
 
-/// Options that read back something else than what was set, or that no probe fits; each has a test
-/// of its own.
+/// Options that read back a different value than was set, or that no probe fits. Each has its own
+/// test.
 const SPECIAL: &[i32] = &[22, 38, 68, 74, 76, 92, 93, 94, 95, 96, 0x5441_0003, MAX_SUBSCRIPTIONS_CODE];
 
 #[test]
@@ -315,7 +315,7 @@ fn verbose_and_verboser_answer_the_same_question() {
     assert!(options.xpub_manual && options.xpub_manual_last_value);
 }
 
-/// Options to set in turn, and what [`mechanism`] then says.
+/// Options to set in turn, and the expected result of [`mechanism`].
 type Story<'a> = (&'a [(i32, &'a [u8])], (i32, i32, i32, i32));
 
 /// Sets options in turn and returns ZMQ_MECHANISM, ZMQ_PLAIN_SERVER, ZMQ_CURVE_SERVER and

@@ -1,7 +1,7 @@
-//! Ranges and conventions that many options share: from a C value to the Rust type of a field, and
-//! back.
+//! Ranges and conventions that many options share: conversions from a C value to the Rust type of a
+//! field, and back.
 //!
-//! Each function towards Rust refuses what zmq_setsockopt answers with EINVAL.
+//! The functions towards Rust refuse every value that zmq_setsockopt refuses with EINVAL.
 
 use std::time::Duration;
 
@@ -33,13 +33,14 @@ pub(super) fn span(value: i32) -> Result<Option<Duration>, Error> {
     Ok((ms > 0).then(|| Duration::from_millis(ms.into())))
 }
 
-/// ZMQ_HEARTBEAT_TTL: milliseconds, cut down to the deciseconds that a PING can carry in 16 bits.
+/// ZMQ_HEARTBEAT_TTL: milliseconds, rounded down to the deciseconds that a PING can carry in 16
+/// bits.
 pub(super) fn ttl(value: i32) -> Result<Option<Duration>, Error> {
     let deciseconds = u16::try_from(value / 100).map_err(|_| Error::Invalid)?;
     Ok((deciseconds > 0).then(|| Duration::from_millis(u64::from(deciseconds) * 100)))
 }
 
-/// 0 or 1 and nothing else.
+/// Only 0 or 1.
 pub(super) fn strict(value: i32) -> Result<bool, Error> {
     match value {
         0 => Ok(false),
@@ -48,7 +49,7 @@ pub(super) fn strict(value: i32) -> Result<bool, Error> {
     }
 }
 
-/// 0 is off, everything above is on.
+/// 0 is off, every positive value is on.
 pub(super) fn flag(value: i32) -> Result<bool, Error> {
     count(value).map(|value| value != 0)
 }
@@ -58,8 +59,8 @@ pub(super) fn sized(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> R
     if lengths.contains(&value.len()) { Ok(value.to_vec()) } else { Err(Error::Invalid) }
 }
 
-/// A C string that the system or the resolver will read: ends at a NUL, is UTF-8; an empty one is
-/// none.
+/// A C string for the system or the resolver: ends at a NUL, must be UTF-8. An empty string is
+/// `None`.
 pub(super) fn name(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Result<Option<String>, Error> {
     if !lengths.contains(&value.len()) {
         return Err(Error::Invalid);
@@ -68,7 +69,8 @@ pub(super) fn name(value: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Re
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-/// ZMQ_METADATA: `X-name:value` up to a NUL, neither part empty, the name at most 255 bytes.
+/// ZMQ_METADATA: `X-name:value` up to a NUL. Both parts must be non-empty, and the name has at most
+/// 255 bytes.
 pub(super) fn property(value: &[u8]) -> Result<(String, Vec<u8>), Error> {
     let value = until_nul(value);
     let colon = value.iter().position(|&byte| byte == b':').ok_or(Error::Invalid)?;
@@ -80,12 +82,12 @@ pub(super) fn property(value: &[u8]) -> Result<(String, Vec<u8>), Error> {
     Ok((name.to_owned(), rest.to_vec()))
 }
 
-/// What a C function would see of these bytes as a string.
+/// The bytes before the first NUL, as a C function sees the string.
 fn until_nul(value: &[u8]) -> &[u8] {
     value.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-/// Back to an `int`; what came in as one goes out as one.
+/// Converts back to an `int`. A value that came from an `int` always fits.
 pub(super) fn int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
@@ -95,7 +97,7 @@ pub(super) fn int_or_default(value: Option<u32>) -> i32 {
     value.map_or(-1, int)
 }
 
-/// Back to milliseconds, `none` standing for `None`.
+/// Back to milliseconds, with `none` for `None`.
 pub(super) fn ms(value: Option<Duration>, none: i32) -> i32 {
     value.map_or(none, |span| i32::try_from(span.as_millis()).unwrap_or(i32::MAX))
 }

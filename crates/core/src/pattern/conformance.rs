@@ -1,5 +1,5 @@
-//! What every pattern must do, whatever its socket type: one line of the macro per type runs the
-//! suite on it.
+//! Rules that every pattern must keep, whatever its socket type. One line of the macro per type
+//! runs the suite on it.
 
 use super::testbed::Bed;
 use super::{REGISTRY, entry};
@@ -8,8 +8,8 @@ use crate::pipe::{Else, PipeId, Target};
 use tautline_proto::SocketType;
 use tautline_testkit::XorShift;
 
-/// Tests the pattern of a socket type. `sends` and `receives` tell what an unconnected socket
-/// answers.
+/// Tests the pattern of a socket type. `sends` and `receives` are the results of an unconnected
+/// socket.
 macro_rules! conforms {
     ($module:ident, $socket_type:ident, sends: $sends:pat, receives: $receives:pat) => {
         mod $module {
@@ -98,7 +98,7 @@ fn only_subscribing_types_subscribe_and_count_topics() {
     }
 }
 
-/// Pipes come and go around every kind of half-done operation.
+/// Adds and removes pipes around every kind of unfinished operation.
 fn attach_and_detach(socket_type: SocketType) {
     let bodies: [&[u8]; 4] = [b"", b"\x01", b"name", b"more"];
     for half_sent in 0..3 {
@@ -122,7 +122,7 @@ fn attach_and_detach(socket_type: SocketType) {
                 let _ = bed.send_part(b"name", false);
                 let _ = bed.recv_part();
             }
-            // The names are used again, by pipes that have nothing to do with the former ones.
+            // The names are reused by pipes that are unrelated to the former ones.
             let third = bed.join();
             let fourth = bed.join_as(b"name");
             bed.peer_sends(third, bodies);
@@ -143,8 +143,8 @@ fn attach_and_detach(socket_type: SocketType) {
     }
 }
 
-/// A pipe ends between two parts of a message, with something unread: the peer gets nothing of the
-/// message.
+/// Ends a pipe between two parts of a message, with an unread message in it: the peer gets no part
+/// of the message being sent.
 fn drop_rest_of_message(socket_type: SocketType) {
     // The first part is a routing id for ROUTER and STREAM.
     let parts: [&[u8]; 4] = [b"name", b"0", b"1", b"2"];
@@ -179,8 +179,8 @@ fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
     move |below| random.below(below as usize) as u64
 }
 
-/// A random sequence of operations from a seed. Nothing may panic, every received message has an
-/// end, and `can_send` and `can_recv` tell the truth.
+/// Runs a random sequence of operations from a seed. No operation may panic, every received message
+/// has an end, and `can_send` and `can_recv` must be right.
 fn random_use(socket_type: SocketType, seed: u64) {
     let mut random = random_numbers(seed);
     let bodies: [&[u8]; 7] =
@@ -200,7 +200,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
         options.invert_matching = random(3) == 0;
         options.only_first_subscribe = random(2) == 0;
     });
-    // Connections hand subscriptions on only to types that take them.
+    // Connections deliver subscriptions only to types that take them.
     let takes_subscriptions = entry(socket_type).is_some_and(|row| row.takes_subscriptions);
     let mut alive: Vec<PipeId> = Vec::new();
     let mut names: Vec<Vec<u8>> = vec![b"A".to_vec()];
@@ -260,7 +260,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
                 let blocks = !bed.can_send();
                 let result =
                     if random(2) == 0 { bed.send_part(body, more) } else { bed.send_owned(body, more) };
-                // ROUTER swallows a routing id that nothing follows in any case.
+                // ROUTER always accepts and drops a routing id without further parts.
                 let swallowed = socket_type == SocketType::Router && !more;
                 assert!(!blocks || swallowed || result.is_err(), "sent although it would block");
             }
@@ -277,7 +277,7 @@ fn random_use(socket_type: SocketType, seed: u64) {
     let _ = bed.pattern.recv(&mut bed.pipes, &mut Target::Buffer(&mut buffer));
 }
 
-/// Whether messages go by routes or by the pattern makes no difference that can be seen.
+/// Tests that a message by a route has the same visible effect as a message by the pattern.
 fn routes_change_nothing(socket_type: SocketType) {
     let mut all = 0;
     for seed in 1..=60 {
@@ -304,8 +304,8 @@ fn routes_change_nothing(socket_type: SocketType) {
     assert_eq!(all == 0, asks, "{all} parts went by routes");
 }
 
-/// What programs and peers see of a random sequence of operations, and how many parts went by
-/// routes.
+/// Returns the results of a random sequence of operations that programs and peers see, and the
+/// number of parts that went by routes.
 fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>, usize) {
     const INVERT_MATCHING: i32 = 74;
     let mut random = random_numbers(seed);
@@ -324,7 +324,7 @@ fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>
     bed.follows = follows;
     let named = matches!(socket_type, SocketType::Router | SocketType::Stream | SocketType::Dgram);
     let takes_subscriptions = entry(socket_type).is_some_and(|row| row.takes_subscriptions);
-    // Most of the time there is one.
+    // Most of the time there is one peer.
     let most = 1 + seed as usize % 3;
     let mut alive: Vec<PipeId> = Vec::new();
     let mut seen = Vec::new();
@@ -391,7 +391,7 @@ fn transcript(socket_type: SocketType, seed: u64, follows: bool) -> (Vec<String>
             }
             _ => {
                 let parts: Vec<_> = (0..random(5)).map(|_| bed.recv_part()).collect();
-                // Ids that are made begin anywhere.
+                // Generated ids start at a random number.
                 let made = |part: &Result<(Vec<u8>, bool), _>| matches!(part, Ok((id, true)) if id.len() == 5 && id[0] == 0);
                 format!(
                     "{:?}",

@@ -1,6 +1,6 @@
 //! DEALER (RFC 28) and CLIENT (RFC 47): sends to its peers in turn and receives from all of them
-//! fairly; the asynchronous end towards REP and ROUTER, or SERVER. The messages of a CLIENT, which
-//! several threads may use, have one part.
+//! fairly. The asynchronous counterpart of REP and ROUTER, or of SERVER. Several threads may use a
+//! CLIENT, so its messages have one part.
 
 use super::Pattern;
 use super::greeting::{greet, probe};
@@ -19,7 +19,7 @@ pub(crate) struct Dealer {
 }
 
 impl Dealer {
-    /// A CLIENT.
+    /// Creates a CLIENT.
     pub(crate) fn client() -> Self {
         Dealer { outgoing: Rotation::single(), incoming: FairQueue::single() }
     }

@@ -12,9 +12,9 @@ pub(crate) struct Dgram {
     /// The one endpoint that it is bound to.
     pipe: Option<PipeId>,
     incoming: FairQueue,
-    /// The address of a message was sent; its body is due.
+    /// True if the address of a message was sent and its body is due.
     addressed: bool,
-    /// What the address was for is gone, or had no endpoint: the body is dropped.
+    /// True if the endpoint of the address is gone or did not exist: the body is dropped.
     dropping: bool,
 }
 
@@ -41,7 +41,7 @@ impl Pattern for Dgram {
     }
 
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
-        // Exactly two parts.
+        // A message has exactly two parts.
         if part.more == self.addressed {
             return Err(Error::Invalid);
         }

@@ -1,8 +1,7 @@
 //! DISH (RFC 48): joins groups and receives their messages from all RADIOs fairly. Messages of
-//! other groups, which come over datagrams and from before a `leave` has arrived, are dropped here.
+//! other groups are dropped here: they arrive in datagrams, or were sent before a `leave` arrived.
 //!
-//! Each pipe gets all groups when it is attached, and again when its connection was lost and is
-//! there again.
+//! Each pipe gets all groups when it is attached, and again after each reconnect.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -24,25 +23,25 @@ mod tests;
 pub(crate) struct Dish {
     incoming: FairQueue,
     pipes: Vec<PipeId>,
-    /// The groups joined, as messages carry them.
+    /// The groups joined, in the form that messages carry.
     groups: HashMap<Vec<u8>, Arc<CString>, SeededHash>,
-    /// A message that `can_recv` has found to be wanted and whole.
+    /// A whole message of a joined group, which `can_recv` has found.
     found: Option<Message>,
-    /// The group of a message whose body is the next part to be received, for which there was no
-    /// memory.
+    /// The group of a message whose body is the next part to receive. Set if there was no memory
+    /// for the body.
     opened: Option<Arc<CString>>,
-    /// Room to build a command.
+    /// Buffer for building a command.
     scratch: Vec<u8>,
 }
 
 impl Dish {
-    /// Drops what is not wanted, and takes the first frame of the next message: its group.
+    /// Drops messages of other groups, and takes the first frame of the next message: its group.
     fn select(&mut self, pipes: &mut Pipes) -> Result<Arc<CString>, Error> {
         loop {
             let mut name = [0; GROUP_MAX];
             let received = self.incoming.recv(pipes, &mut Target::Buffer(&mut name))?;
             if !received.more {
-                // No RADIO sends a group alone.
+                // A RADIO never sends a group alone.
                 continue;
             }
             if let Some(group) = name.get(..received.len).and_then(|name| self.groups.get(name)) {
@@ -66,7 +65,7 @@ impl Dish {
                 received => received?,
             };
             if received.more {
-                // No RADIO sends a third frame.
+                // A RADIO never sends a third frame.
                 self.incoming.skip_message(pipes);
                 continue;
             }
@@ -136,7 +135,7 @@ impl Pattern for Dish {
             let mut message = Message::new();
             match self.take(pipes, &mut Target::Message(&mut message)) {
                 Ok(_) => self.found = Some(message),
-                // A receive does not wait either.
+                // A receive would fail at once too, so it does not block.
                 Err(error) => return error == Error::NoMemory,
             }
         }

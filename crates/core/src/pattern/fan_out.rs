@@ -1,12 +1,13 @@
-//! One message to many pipes: how PUB and XPUB distribute, and how XSUB sends its own messages
-//! upstream (RFC 29).
+//! One message to many pipes: the distribution of PUB and XPUB, and the upstream messages of XSUB
+//! (RFC 29).
 //!
-//! For each message the pattern marks the pipes it goes to, then passes the parts. A pipe at its
-//! high-water mark, or gone, misses the whole message; the others are not held up. No pipe is ever
-//! waited for.
+//! For each message the pattern marks the destination pipes, then passes the parts. A pipe at its
+//! high-water mark, or gone, misses the whole message; the other pipes are not delayed. Sending
+//! never waits for a pipe.
 //!
-//! Pipes that always get the same messages may be joined to a group, which the pattern marks in
-//! their place: it stores each message once for all of them (`pipe::Broadcast`).
+//! Pipes that always get the same messages may be joined to a group. The pattern marks the group
+//! instead of its pipes, and the group stores each message once for all of them
+//! (`pipe::Broadcast`).
 
 use crate::ablation::{Rule, without};
 use crate::message::Message;
@@ -16,36 +17,37 @@ use tautline_proto::frame;
 #[cfg(test)]
 mod tests;
 
-/// Bodies of this size and more are shared between the pipes, instead of being copied for each.
+/// Bodies of this size or more are shared between the pipes, not copied for each.
 const SHARE_FROM: usize = LARGE;
 
-/// The mark of a pipe that is none of these (any more): subscriptions may still name it.
+/// The mark of a pipe that is not, or no longer, in this fan-out. Subscriptions may still name such
+/// a pipe.
 const GONE: u32 = u32::MAX;
 
-/// All pipes, and which of them the current message goes to.
+/// All pipes, and the destinations of the current message.
 #[derive(Debug, Default)]
 pub(crate) struct FanOut {
     pipes: Vec<PipeId>,
     /// The pipes of the current message, each once.
     matched: Vec<PipeId>,
-    /// By number of the pipe: the message it was last marked for, or `GONE`.
+    /// By pipe number: the message it was last marked for, or `GONE`.
     marks: Vec<u32>,
     /// Number of the current message, for `marks`.
     message: u32,
-    /// The current message is not finished.
+    /// True if the current message is not finished.
     in_message: bool,
     /// The groups of the current message, each once.
     matched_groups: Vec<u32>,
-    /// `Broadcast::prepare` was called for them.
+    /// True if `Broadcast::prepare` was called for these groups.
     prepared: bool,
-    /// The parts so far of a message that goes to a group, encoded.
+    /// The parts so far of a message to a group, encoded.
     parts: Vec<u8>,
     /// Wakes the inproc receivers, if there are several.
     bells: Option<Bells>,
 }
 
 impl FanOut {
-    /// Adds a pipe. It takes part from the next message on.
+    /// Adds a pipe. The pipe receives messages from the next one on.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         if !self.contains(pipe) {
             let number = pipe.0 as usize;
@@ -57,7 +59,7 @@ impl FanOut {
         }
     }
 
-    /// The inproc receivers among several pipes are woken together.
+    /// Makes the inproc receivers among several pipes wake up together.
     pub(crate) fn wake_together(&mut self, pipes: &mut Pipes) {
         let Some(io) = &pipes.io else { return };
         let io = io.clone();
@@ -72,8 +74,9 @@ impl FanOut {
         }
     }
 
-    /// The pipe gets its messages by itself again. Of a message that is not finished it has got all
-    /// or nothing.
+    /// Takes a pipe out of its group: it gets its messages individually again. If a message to the
+    /// group is unfinished and the pipe followed the broadcast, it gets the earlier parts now, and
+    /// so receives the whole message.
     pub(crate) fn leave(&mut self, pipes: &mut Pipes, group: u32, pipe: PipeId) {
         let within = self.in_message && self.matched_groups.contains(&group);
         let followed = pipes.with_broadcast(group, |broadcast, pipes| {
@@ -86,7 +89,7 @@ impl FanOut {
         }
     }
 
-    /// Forgets a pipe, which is in no group, also for the rest of the current message.
+    /// Removes a pipe, which is in no group, also from the current message.
     pub(crate) fn detach(&mut self, pipe: PipeId) {
         self.pipes.retain(|&id| id != pipe);
         self.matched.retain(|&id| id != pipe);
@@ -95,7 +98,7 @@ impl FanOut {
         }
     }
 
-    /// Whether the pipe is one of these.
+    /// True if the pipe is in this fan-out.
     pub(crate) fn contains(&self, pipe: PipeId) -> bool {
         self.marks.get(pipe.0 as usize).is_some_and(|&mark| mark != GONE)
     }
@@ -105,25 +108,25 @@ impl FanOut {
         &self.pipes
     }
 
-    /// Whether parts of an unfinished message have been sent.
+    /// True if parts of an unfinished message have been sent.
     #[inline]
     pub(crate) fn in_message(&self) -> bool {
         self.in_message
     }
 
-    /// Whether the message just sent went to one pipe, which is in no group and woken by itself.
+    /// True if the last message went to one pipe, which is in no group and is woken individually.
     #[inline]
     pub(crate) fn went_to_one(&self) -> bool {
         self.matched.len() == 1 && self.matched_groups.is_empty() && self.bells.is_none()
     }
 
-    /// Whether the message just sent went to one group, and no other pipe is woken by `Bells`.
+    /// True if the last message went to one group, and `Bells` wakes no other pipe.
     #[inline]
     pub(crate) fn went_to_one_group(&self) -> bool {
         self.matched.is_empty() && self.matched_groups.len() == 1 && self.bells.is_none()
     }
 
-    /// A new message: it goes to no pipe yet.
+    /// Starts a new message, without destinations.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.matched.clear();
@@ -136,7 +139,7 @@ impl FanOut {
         }
     }
 
-    /// The message goes to this pipe too, if it is one of these.
+    /// Adds this pipe to the destinations of the message, if it is in this fan-out.
     #[inline]
     pub(crate) fn mark(&mut self, pipe: PipeId) {
         if let Some(mark) = self.marks.get_mut(pipe.0 as usize)
@@ -147,7 +150,7 @@ impl FanOut {
         }
     }
 
-    /// The message goes to this group too.
+    /// Adds this group to the destinations of the message.
     #[inline]
     pub(crate) fn mark_group(&mut self, group: u32) {
         if !self.matched_groups.contains(&group) {
@@ -155,24 +158,24 @@ impl FanOut {
         }
     }
 
-    /// The message goes to all pipes; none is in a group.
+    /// Makes all pipes destinations of the message. No pipe may be in a group.
     pub(crate) fn mark_all(&mut self) {
         self.matched.clone_from(&self.pipes);
     }
 
-    /// The message goes to exactly the pipes it did not go to; none is in a group.
+    /// Inverts the destinations of the message. No pipe may be in a group.
     pub(crate) fn invert(&mut self) {
         let FanOut { pipes, matched, marks, message, .. } = self;
         matched.clear();
         matched.extend(pipes.iter().filter(|id| marks[id.0 as usize] != *message));
     }
 
-    /// The message goes only to those of its pipes that may get it; none is in a group.
+    /// Keeps only the destinations that `may` allows. No pipe may be in a group.
     pub(crate) fn retain(&mut self, may: impl Fn(PipeId) -> bool) {
         self.matched.retain(|&id| may(id));
     }
 
-    /// Whether every pipe of this message has room for it (see `Else::Refuse`).
+    /// True if every pipe of this message has room for it (see `Else::Refuse`).
     pub(crate) fn has_room(&mut self, pipes: &mut Pipes, patient: bool) -> bool {
         let mut room = true;
         self.prepared = true;
@@ -185,7 +188,7 @@ impl FanOut {
         room && self.matched.iter().all(|&id| takes(pipes, id, patient))
     }
 
-    /// Sends one part of the message to the pipes it goes to; the body is consumed.
+    /// Sends one part of the message to its destinations. The body is consumed.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
         if self.in_message || part.more || part.bytes().len() >= SHARE_FROM {
@@ -207,7 +210,7 @@ impl FanOut {
         }
     }
 
-    /// A message of one small part.
+    /// Sends a message of one small part.
     #[inline(never)]
     fn send_to_groups(&mut self, pipes: &mut Pipes, body: &[u8]) {
         for &group in &self.matched_groups {
@@ -231,7 +234,7 @@ impl FanOut {
         send_copies(pipes, &self.matched, body);
     }
 
-    /// A part of a multi-part message, or a long body: room is asked for once, before the first
+    /// Sends a part of a multipart message, or a long body. Checks for room once, before the first
     /// part.
     #[inline(never)]
     fn send_part(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) {
@@ -248,7 +251,7 @@ impl FanOut {
         let alone = self.matched.len() == 1;
         self.matched.retain(|&id| {
             pipes.get_begun(id).is_some_and(|pipe| {
-                // A body of its own goes as it is.
+                // With one destination the body is sent without a copy.
                 if alone {
                     pipe.send_or_drop(part)
                 } else {
@@ -258,8 +261,8 @@ impl FanOut {
         });
     }
 
-    /// The pipes that have no room miss the message; `matched` gets also the members of groups that
-    /// do not follow.
+    /// Begins a multipart message: pipes without room miss it. Adds to `matched` the group members
+    /// that do not follow the broadcast.
     fn begin_parts(&mut self, pipes: &mut Pipes) {
         let FanOut { matched_groups, matched, parts, prepared, .. } = self;
         parts.clear();
@@ -276,8 +279,8 @@ impl FanOut {
         matched.retain(|&id| takes_or_misses(pipes, id, alone));
     }
 
-    /// A part for the members that follow: kept until the message is whole, unless it becomes a
-    /// large one.
+    /// Adds a part for the members that follow the broadcast. The part is kept until the message is
+    /// complete, unless the message becomes a large one.
     fn part_to_groups(&mut self, pipes: &mut Pipes, part: &Part<'_>) {
         let FanOut { matched_groups, matched, parts, .. } = self;
         let body = part.bytes();
@@ -285,8 +288,8 @@ impl FanOut {
         let large = len > LARGE;
         if !large {
             if !part.more {
-                // A member that is parted with now gets the last part too, behind those that are
-                // here already.
+                // A member that leaves the broadcast now gets the last part too, behind the parts
+                // that are here already.
                 for &group in &*matched_groups {
                     pipes.with_broadcast(group, |broadcast, pipes| {
                         broadcast.make_room(pipes, len, |pipes, id| {
@@ -309,8 +312,8 @@ impl FanOut {
         for group in matched_groups.drain(..) {
             pipes.with_broadcast(group, |broadcast, pipes| {
                 if large {
-                    // This part and those that follow go to each of them, behind what is here
-                    // already.
+                    // This part and the following ones go to each member individually, behind the
+                    // parts that are here already.
                     broadcast.part_ways(pipes, |pipes, id| {
                         if pipes.begin_promised(id, parts) {
                             matched.push(id);
@@ -334,7 +337,7 @@ impl FanOut {
             }
         };
         let Some(body) = body else {
-            // There is no memory for any of them.
+            // There is no memory for the copy, so all pipes miss the message.
             for id in self.matched.drain(..) {
                 if let Some(pipe) = pipes.get(id) {
                     pipe.drop_message();

@@ -1,9 +1,9 @@
-//! What a new peer is sent before anything else.
+//! The first messages to a new peer.
 
 use crate::pipe::{Else, Part, Pipe, PipeId, Pipes};
 
-/// ZMQ_HELLO_MSG for a peer that we connect to over inproc. A bound socket greets when it is found
-/// (`Offer::greet`), and other connections do so by themselves, at the start of each session.
+/// Sends ZMQ_HELLO_MSG to a peer that we connect to over inproc. A bound socket greets when it is
+/// found (`Offer::greet`). Other connections greet at the start of each session.
 pub(super) fn greet(pipes: &mut Pipes, id: PipeId) {
     let options = pipes.options.clone();
     let hello = options.hello();
@@ -16,7 +16,7 @@ pub(super) fn greet(pipes: &mut Pipes, id: PipeId) {
     }
 }
 
-/// ZMQ_PROBE_ROUTER: an empty message, which tells a ROUTER there our routing id.
+/// Sends an empty message for ZMQ_PROBE_ROUTER, which tells a ROUTER there our routing id.
 pub(super) fn probe(pipes: &mut Pipes, id: PipeId) {
     if pipes.options.probe_router
         && let Some(pipe) = pipes.get(id)

@@ -1,9 +1,9 @@
-//! Which peers have the same subscriptions: such a group gets its messages by one
+//! Groups of peers with the same subscriptions. Such a group gets its messages by one
 //! `pipe::Broadcast`.
 //!
-//! A group has a number from its second member on. Its members stand in no list of a topic. The
-//! group's number stands there in their place (`subscriptions`), so a message finds a thousand
-//! equal subscribers as fast as one.
+//! A group gets a number with its second member. The lists of the topics then contain the group's
+//! number instead of its members (`subscriptions`), so a message finds a thousand equal subscribers
+//! as fast as one.
 
 use super::hash::SeededHash;
 use crate::pipe::PipeId;
@@ -19,33 +19,33 @@ struct Group {
     pipes: Vec<PipeId>,
 }
 
-/// All groups, those of one pipe included.
+/// All groups, including groups of one pipe.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     by_key: HashMap<Key, u32, SeededHash>,
     groups: Vec<Option<Group>>,
     vacant: Vec<u32>,
-    /// By number of the pipe.
+    /// By pipe number.
     of_pipe: Vec<Option<u32>>,
 }
 
-/// What became of a group when a pipe came or went.
+/// Change of a group when a pipe enters or leaves it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It has one member, or none: a group of one needs no broadcast.
+    /// The group has one member, or is empty: a group of one needs no broadcast.
     Nothing,
-    /// It has two members for the first time: these.
+    /// The group has two members for the first time, these two.
     Formed(u32, [PipeId; 2]),
-    /// It has one more member.
+    /// The group has one more member.
     Grown(u32),
-    /// It has one member less.
+    /// The group has one member less.
     Shrunk(u32),
     /// Only this member is left.
     Dissolved(u32, PipeId),
 }
 
 impl Groups {
-    /// The group of a pipe; it may be the only member.
+    /// The group of a pipe. The pipe may be its only member.
     pub(super) fn of(&self, pipe: PipeId) -> Option<u32> {
         self.of_pipe.get(pipe.0 as usize).copied().flatten()
     }

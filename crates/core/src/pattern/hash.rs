@@ -1,9 +1,10 @@
 //! A short keyed hash for the byte strings that patterns look up: topics and routing ids.
 //!
-//! Peers choose those strings, so each table has random keys. Words are mixed by a multiplication
-//! whose halves are folded together: a few instructions for the usual short key. It is no
-//! pseudorandom function, as SipHash is: a peer that could watch what a lookup costs might find
-//! keys that meet. SipHash would cost a publisher with many topics a good part of its rate.
+//! Peers choose these strings, so each table has random keys. Words are mixed by a multiplication
+//! whose halves are folded together, which takes a few instructions for a typical short key. Unlike
+//! SipHash, this is not a pseudorandom function: a peer that could measure the cost of a lookup
+//! might find colliding keys. SipHash would noticeably reduce the rate of a publisher with many
+//! topics.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -17,7 +18,7 @@ pub(crate) struct SeededHash {
 impl Default for SeededHash {
     fn default() -> Self {
         let random = RandomState::new();
-        // Odd keys, so that a multiplication by one never loses a bit.
+        // Odd keys, so that multiplication by a key never loses a bit.
         SeededHash { first: random.hash_one(1_u8) | 1, second: random.hash_one(2_u8) | 1 }
     }
 }
@@ -31,7 +32,7 @@ impl BuildHasher for SeededHash {
     }
 }
 
-/// The hash of one key in the making.
+/// The hash of one key in progress.
 #[derive(Debug)]
 pub(crate) struct FoldHasher {
     state: u64,
@@ -80,7 +81,7 @@ impl Hasher for FoldHasher {
 
     #[inline]
     fn finish(&self) -> u64 {
-        // The table takes its bits from both ends; a last fold spreads a short key over all of
+        // The table takes its bits from both ends. A last fold spreads a short key over all of
         // them.
         fold(self.state, self.second ^ 0x9e37_79b9_7f4a_7c15)
     }

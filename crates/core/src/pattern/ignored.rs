@@ -1,39 +1,39 @@
-//! Peers of a ROUTER that want a routing id which another peer has.
+//! Ignored peers of a ROUTER: their routing id is in use by another peer.
 //!
-//! What they send is dropped until the name is free. Any number of peers may want the same name, so
-//! nothing here takes longer the more there are, but for inproc peers, which must be looked at.
-//! `Peer::routing_id` holds the name that each wants.
+//! Their messages are dropped until the routing id is free. Any number of peers may want the same
+//! id, so no operation here gets slower with their number, except for inproc peers, which must be
+//! polled. `Peer::routing_id` holds the id that each peer wants.
 
 use super::hash::SeededHash;
 use crate::pipe::{Pipe, PipeId};
 use std::collections::{BTreeMap, HashMap};
 
-/// The pipes whose routing id another one has.
+/// The pipes whose routing id is in use by another pipe.
 #[derive(Debug, Default)]
 pub(super) struct Ignored {
-    /// By the name that they want, in the order in which they came.
+    /// By wanted id, in order of arrival.
     by_name: BTreeMap<(Vec<u8>, u64), PipeId>,
-    /// When each of them came.
+    /// Arrival number of each pipe.
     since: HashMap<PipeId, u64, SeededHash>,
-    /// Those that do not announce what they send.
+    /// Pipes that do not announce new messages.
     unannounced: Vec<PipeId>,
-    /// How many have come.
+    /// Number of arrivals so far.
     count: u64,
 }
 
 impl Ignored {
-    /// Whether there is none.
+    /// True if no pipe is ignored.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.since.is_empty()
     }
 
-    /// Whether this pipe is one of them.
+    /// True if this pipe is ignored.
     pub(super) fn contains(&self, id: PipeId) -> bool {
         self.since.contains_key(&id)
     }
 
-    /// Adds a pipe, whose name is `pipe.peer.routing_id`.
+    /// Adds a pipe. Its wanted id is `pipe.peer.routing_id`.
     pub(super) fn insert(&mut self, id: PipeId, pipe: &Pipe) {
         self.count += 1;
         self.since.insert(id, self.count);
@@ -43,7 +43,7 @@ impl Ignored {
         }
     }
 
-    /// Takes a pipe out, if it is one of them; whether it was.
+    /// Removes a pipe. Returns true if it was ignored.
     pub(super) fn remove(&mut self, id: PipeId, pipe: &Pipe) -> bool {
         let Some(since) = self.since.remove(&id) else { return false };
         self.by_name.remove(&(pipe.peer.routing_id.clone(), since));
@@ -51,14 +51,14 @@ impl Ignored {
         true
     }
 
-    /// The pipe that gets this name next: the first that has come, or the last.
+    /// The pipe that gets this routing id next: the first arrival, or the last.
     pub(super) fn heir(&self, name: &[u8], last: bool) -> Option<PipeId> {
         let mut heirs = self.by_name.range((name.to_vec(), 0)..=(name.to_vec(), u64::MAX));
         let heir = if last { heirs.next_back() } else { heirs.next() };
         heir.map(|(_, &id)| id)
     }
 
-    /// Those that must be looked at, as they do not announce what they send.
+    /// Pipes that must be polled because they do not announce new messages.
     pub(super) fn unannounced(&self) -> &[PipeId] {
         &self.unannounced
     }

@@ -1,8 +1,8 @@
-//! The messaging patterns: what a socket type does with its pipes (RFCs 28 to 31).
+//! The messaging patterns: the behaviour of each socket type (RFCs 28 to 31).
 //!
-//! One file per kind of socket, registered by one row of [`REGISTRY`]. What else depends on the
-//! type is listed in docs/develop/architecture.md, "How to add". The contract between a pattern
-//! and its socket stands at the trait, [`Pattern`].
+//! One file per kind of socket, registered by one row of [`REGISTRY`]. "How to add" in
+//! docs/develop/architecture.md lists the other places that depend on the type. The trait
+//! [`Pattern`] documents the contract between a pattern and its socket.
 
 use crate::error::Error;
 use crate::pipe::{Keeper, Part, PipeId, Pipes, Received, Route, Target};
@@ -47,98 +47,100 @@ mod conformance;
 #[cfg(test)]
 mod testbed;
 
-/// One socket type's behaviour: what it does with its pipes.
+/// The behaviour of one socket type: how it uses its pipes.
 ///
-/// **Caller and locks.** The socket calls, by [`Routed`], on the owner's thread. No lock of the
-/// engine is held, but for thread-safe sockets that of `shared`. No call comes during another.
+/// **Caller and locks.** The socket calls the pattern, by [`Routed`], on the owner's thread. The
+/// caller holds no lock of the engine, except the lock of `shared` for thread-safe sockets. Calls
+/// never nest.
 ///
-/// **Blocking.** A pattern does not wait. What it calls of its pipes may write what is queued or
-/// read what is there, and hold a patient caller up for a moment (`Part::patient`). Where it cannot
-/// go on, it answers [`Error::Again`]. The socket then waits and calls again.
+/// **Blocking.** A pattern does not wait. The pipe methods that it calls may write queued messages
+/// or read available ones, and may delay a patient caller for a moment (`Part::patient`). If the
+/// pattern cannot continue, it returns [`Error::Again`]. The socket then waits and calls again.
 ///
-/// **Ownership.** Pipes belong to `pipes`. A pattern keeps their ids, from `attach` to `detach`, or
-/// to its own [`Pipes::close`]. What it may do with a pipe are the methods in `pipe.rs`, not those
-/// of `pipe/upkeep.rs`. With all of them together it does nothing: that is
+/// **Ownership.** Pipes belong to `pipes`. A pattern stores their ids, from `attach` to `detach`,
+/// or to its own [`Pipes::close`]. A pattern may call the pipe methods in `pipe.rs`, but not those
+/// of `pipe/upkeep.rs`. Operations on all pipes together belong to
 /// [`SocketPipes`](crate::pipe::SocketPipes), which the socket has. A part belongs to the caller
 /// until `send` returns `Ok`.
 ///
-/// **Routes.** With each part a pattern returns a [`Route`]: where the parts after it go, or come
-/// from. The socket follows a route without a call, so the pattern does not see those parts. It
-/// learns only whether they have ended the message that was begun (`Names::begun`,
-/// `Pipes::receiving`). [`Route::ASK`] is always right. Any other route says what the pattern would
-/// do with those parts itself, each time, until it is called again. It need not take a route back:
-/// [`Routed`] has the rules by which one ends, and a pattern has no access to it.
+/// **Routes.** With each part a pattern returns a [`Route`]: the destination or the source of the
+/// following parts. The socket follows a route without a call, so the pattern does not see those
+/// parts. The pattern learns only if they have ended the message that was begun (`Names::begun`,
+/// `Pipes::receiving`). [`Route::ASK`] is always right. Any other route must have the same effect
+/// as a call of the pattern for each of those parts, until the next call. A pattern need not
+/// withdraw a route: [`Routed`] has the rules that end routes, and a pattern has no access to it.
 pub(crate) trait Pattern: Send {
-    /// A pipe was added: by `connect` (maybe long before the peer is there) or because a peer
-    /// arrived at a bound endpoint. The pipe may be closed at once with [`Pipes::close`]; then
+    /// Adds a pipe, after a `connect` (maybe long before the peer exists) or because a bound
+    /// endpoint accepted a peer. The pattern may close the pipe at once with [`Pipes::close`]; then
     /// `detach` is not called for it. Ends all routes.
     fn attach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// The peer of `pipe` has finished its handshake: `Peer::info` is known. Called after `attach`,
-    /// for every (re)connection; `reconnected` is true from the second one on. Never called for a
-    /// pipe that was closed. Ends all routes.
+    /// Tells the pattern that the peer of `pipe` has finished its handshake: `Peer::info` is known.
+    /// Called after `attach`, for every connect and reconnect; `reconnected` is true from the
+    /// second one on. Never called for a closed pipe. Ends all routes.
     fn ready(&mut self, _pipes: &mut Pipes, _pipe: PipeId, _reconnected: bool) {}
 
-    /// The pipe may have something to read again after `recv` or `can_recv` found it empty. Of
-    /// inproc pipes only their beginning and their end are told (`Pipe::is_inproc`). Ends all
+    /// Tells the pattern that the pipe may have messages again after `recv` or `can_recv` found it
+    /// empty. Inproc pipes report only their start and their end (`Pipe::is_inproc`). Ends all
     /// routes.
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// The pipe is gone for good; forget its id. It still exists during the call; its unread
-    /// messages are lost after it. Ends all routes.
+    /// Tells the pattern that the pipe is gone for good; the pattern forgets its id. The pipe still
+    /// exists during the call. Its unread messages are lost after the call. Ends all routes.
     fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId);
 
-    /// Sends one part, and says where those after it go. After `Ok` the part was sent or dropped,
-    /// and its body is taken or may be released. After an error nothing of it was taken, and there
-    /// is no route. [`Error::Again`]: call again with the same part when something has changed.
+    /// Sends one part, and returns the route of the following parts. After `Ok` the part was sent
+    /// or dropped, and its body is taken or may be released. After an error the part is unchanged,
+    /// and there is no route. [`Error::Again`]: call again with the same part when the state has
+    /// changed.
     ///
-    /// The route for what is received holds: to send may not change where messages come from.
+    /// The receive route stays valid: sending must not change the source of messages.
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error>;
 
-    /// Receives one part into `target`, and says where those after it come from. After `Ok` the
-    /// target holds the part. After an error nothing was received, and there is no route.
-    /// [`Error::Again`]: call again when something has changed.
+    /// Receives one part into `target`, and returns the route of the following parts. After `Ok`
+    /// the target holds the part. After an error no part was received, and there is no route.
+    /// [`Error::Again`]: call again when the state has changed.
     ///
-    /// The route for what is sent holds, unless a peer was heard with [`Pipes::recv_any`]: nothing
-    /// else that is received may change where messages go.
+    /// The send route stays valid, unless the pattern read a peer with [`Pipes::recv_any`]: no
+    /// other received message may change the destination of messages.
     fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<(Received, Route), Error>;
 
-    /// Whether `send` of a first part would not block (ZMQ_POLLOUT). Both routes hold.
+    /// True if `send` of a first part would not block (ZMQ_POLLOUT). Both routes stay valid.
     fn can_send(&mut self, pipes: &mut Pipes) -> bool;
 
-    /// Whether the part that `send` has just refused with [`Error::Again`] would be taken now, so
-    /// that a blocking send need not wait any longer. Not the same as `can_send` where it depends
-    /// on the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP). Both routes hold.
+    /// True if the part that `send` has just refused with [`Error::Again`] would be accepted now,
+    /// so that a blocking send can stop waiting. Differs from `can_send` if the answer depends on
+    /// the message (ROUTER, STREAM, XPUB with ZMQ_XPUB_NODROP). Both routes stay valid.
     fn can_send_refused(&mut self, pipes: &mut Pipes) -> bool {
         self.can_send(pipes)
     }
 
-    /// Whether `recv` would not block (ZMQ_POLLIN). It may receive, and keep what it has received
-    /// for `recv`, only if it has given no route. The route for what is sent holds as in `recv`.
+    /// True if `recv` would not block (ZMQ_POLLIN). If it has given no route, the pattern may
+    /// receive a message here and keep it for `recv`. The send route stays valid as in `recv`.
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool;
 
-    /// ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE (SUB, and XPUB with ZMQ_XPUB_MANUAL). Others: EINVAL. Ends
-    /// all routes.
+    /// ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE (SUB, and XPUB with ZMQ_XPUB_MANUAL). Other types: EINVAL.
+    /// Ends all routes.
     fn subscribe(&mut self, _pipes: &mut Pipes, _topic: &[u8], _subscribe: bool) -> Result<(), Error> {
         Err(Error::Invalid)
     }
 
-    /// zmq_join and zmq_leave (DISH). Others: ENOTSUP. Ends all routes.
+    /// zmq_join and zmq_leave (DISH). Other types: ENOTSUP. Ends all routes.
     fn join(&mut self, _pipes: &mut Pipes, _group: &[u8], _joins: bool) -> Result<(), Error> {
         Err(Error::NotSupported)
     }
 
-    /// From now on `PeerInfo::topics` and the keeper say which topics peers may use. The pattern
-    /// that takes the place of this one, if another one does.
+    /// Lets `PeerInfo::topics` and the keeper decide which topics peers may use, from now on.
+    /// Returns a pattern to replace this one, if necessary.
     fn keep_topics(&mut self, _keeper: Arc<dyn Keeper>) -> Option<Box<dyn Pattern>> {
         None
     }
 
-    /// An option was just stored in `pipes.options`; for patterns that act on a change (for example
-    /// ZMQ_XPUB_WELCOME_MSG does not). Ends all routes.
+    /// Handles an option that was just stored in `pipes.options`, for patterns that act on a change
+    /// (ZMQ_XPUB_WELCOME_MSG, for example, needs no action). Ends all routes.
     fn option_changed(&mut self, _pipes: &mut Pipes, _code: i32) {}
 
-    /// The pipe of the peer with this routing id (ROUTER). Others: ENOTSUP.
+    /// The pipe of the peer with this routing id (ROUTER). Other types: ENOTSUP.
     fn addressed(&self, _routing_id: &[u8]) -> Result<Option<PipeId>, Error> {
         Err(Error::NotSupported)
     }
@@ -153,8 +155,8 @@ pub(crate) trait Pattern: Send {
         None
     }
 
-    /// Whether `can_recv` has left something that it is to be called again for, however it has
-    /// answered: it does no more at a time than another call may wait for.
+    /// True if `can_recv` has unfinished work and must be called again, whatever it returned.
+    /// `can_recv` limits the work per call, because another call may be waiting.
     fn has_more_to_do(&self) -> bool {
         false
     }
@@ -165,43 +167,44 @@ pub(crate) trait Pattern: Send {
     }
 }
 
-/// What the rest of the engine must know of a socket type without knowing the type.
+/// Facts about a socket type for the rest of the engine, which does not know the type.
 pub(crate) struct Entry {
-    /// The type this row is for.
+    /// The type of this row.
     pub(crate) socket_type: SocketType,
     /// Makes the pattern of a new socket.
     pub(crate) create: fn() -> Box<dyn Pattern>,
-    /// SUBSCRIBE, CANCEL, JOIN and LEAVE commands of peers are delivered to the pattern (as command
-    /// frames, see `Pipe::recv_any`).
+    /// True if SUBSCRIBE, CANCEL, JOIN and LEAVE commands of peers are delivered to the pattern (as
+    /// command frames, see `Pipe::recv_any`).
     pub(crate) takes_subscriptions: bool,
-    /// What comes are replies, which are received only while one is awaited (REQ). They must have
-    /// the form of one, and a peer from which nothing is read at the moment is seen to go, too.
+    /// True if incoming messages are replies, which are received only while one is awaited (REQ).
+    /// Incoming messages must have the form of a reply. The end of a peer is noticed even while its
+    /// messages are not being read.
     pub(crate) takes_replies: bool,
-    /// What was queued for a peer is dropped, not kept, when its connection is lost (SUB, XSUB and
-    /// DISH tell anew what they want).
+    /// True if the messages queued for a peer are dropped, not kept, when its connection is lost
+    /// (SUB, XSUB and DISH send their subscriptions again).
     pub(crate) forgets_on_reconnect: bool,
-    /// Messages of peers are received. Else the pattern drops them.
+    /// True if messages of peers are received. If false, the pattern drops them.
     pub(crate) receives: bool,
-    /// Several threads may call a socket at once.
+    /// True if several threads may call a socket at once.
     pub(crate) thread_safe: bool,
-    /// What a `udp` endpoint is good for.
+    /// Use of a `udp` endpoint.
     pub(crate) datagrams: Datagrams,
 }
 
-/// How a socket type uses datagrams.
+/// Use of datagrams by a socket type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Datagrams {
-    /// Not at all.
+    /// Not supported.
     Never,
     /// `connect`: sends messages with their groups to one address (RADIO).
     SendGroups,
     /// `bind`: receives messages with their groups (DISH).
     ReceiveGroups,
-    /// `bind`: from and to any address, and nothing but datagrams (DGRAM).
+    /// `bind`: from and to any address; other transports are not supported (DGRAM).
     Raw,
 }
 
-/// A row without any of the special treatments.
+/// A row with default values.
 const fn plain(socket_type: SocketType, create: fn() -> Box<dyn Pattern>) -> Entry {
     Entry {
         socket_type,
@@ -267,7 +270,7 @@ pub(crate) static REGISTRY: &[Entry] = &[
     thread_safe(SocketType::Channel, || Box::new(pair::Pair::channel())),
 ];
 
-/// The row of a socket type; `None` if this build has no such type.
+/// The row of a socket type. `None` if this build does not have the type.
 pub(crate) fn entry(socket_type: SocketType) -> Option<&'static Entry> {
     REGISTRY.iter().find(|entry| entry.socket_type == socket_type)
 }

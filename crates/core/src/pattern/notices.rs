@@ -1,9 +1,10 @@
-//! What waits for the program of an XPUB: subscriptions of its peers, and messages from them.
+//! The receive queue of an XPUB's program: subscriptions of its peers, and messages from them.
 //!
-//! A program may never receive, so both are bounded. Of messages, at most the receive high-water
-//! mark of each peer is taken from its pipe. Subscriptions must be obeyed nevertheless. With more
-//! of them than [`MOST_WAITING`] the program is told later, and only of those that still hold then.
-//! It never hears of those that came and went meanwhile.
+//! A program may never receive, so both are bounded. At most the receive high-water mark of each
+//! peer is taken from its pipe. Subscriptions must take effect even so. If more than
+//! [`MOST_WAITING`] bytes of notifications are queued, the program hears of further changes later,
+//! and only of those that are still valid then. A subscription that was cancelled before that is
+//! never reported.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,25 +13,25 @@ use crate::error::{NoMemory, at_hand};
 use crate::message::{Message, Metadata};
 use crate::pipe::PipeId;
 
-/// What a notification takes besides its bytes.
+/// Memory of a notification in addition to its bytes.
 const NOTICE_COST: u64 = 96;
-/// More than the small pieces that one takes elsewhere: a node of a tree.
+/// Upper limit for small allocations elsewhere: a node of a tree.
 const SMALL_PIECES: usize = 4096;
-/// How many that were untold are told at a time.
+/// Number of deferred changes that are delivered at a time.
 const STEP: usize = 1000;
 
-/// Most bytes of the notifications that wait, each with [`NOTICE_COST`].
+/// Maximum number of bytes of queued notifications, each with [`NOTICE_COST`].
 const MOST_WAITING: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 
-/// What a waiting part is.
+/// Origin of a queued part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A part of a message of this peer, if it is still there.
+    /// A part of a message of this peer, if the peer still exists.
     Message(Option<PipeId>),
-    /// A subscription or its end, which is already in force.
+    /// A subscription or cancellation that is already in force.
     Applied,
-    /// One that the program decides on (ZMQ_XPUB_MANUAL): the pipe it came from, `None` if that has
-    /// gone.
+    /// A subscription or cancellation that the program decides on (ZMQ_XPUB_MANUAL), and the pipe
+    /// it came from, `None` if that pipe is gone.
     Manual(Option<PipeId>),
 }
 
@@ -43,50 +44,50 @@ impl Origin {
     }
 }
 
-/// A subscription or its end.
+/// A subscription or cancellation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change<'a> {
     pub(super) subscribe: bool,
     pub(super) topic: &'a [u8],
-    /// It makes a difference: not one of several that mean the same.
+    /// True if it changes the set of topics, and is not one of several equal ones.
     pub(super) new: bool,
 }
 
-/// All that waits.
+/// The whole queue.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     waiting: VecDeque<(Message, Origin)>,
-    /// What the notifications among them take.
+    /// Memory of the notifications in `waiting`.
     held: u64,
-    /// Changes for which there was no room, by topic and, if the program decides, by pipe. A second
-    /// one takes back the first.
+    /// Deferred changes for which there was no room, by topic and, if the program decides, by pipe.
+    /// A second change of a topic cancels the first.
     untold: BTreeMap<(Option<PipeId>, Vec<u8>), bool>,
-    /// Whole messages that wait, by the number of their pipe.
+    /// Number of queued whole messages, by pipe number.
     messages: Vec<u32>,
-    /// Room to build a notification.
+    /// Buffer for building a notification.
     scratch: Vec<u8>,
 }
 
 impl Notices {
-    /// Whether nothing waits in the queue. There may be more to tell: `refill`.
+    /// True if the queue is empty. There may be deferred changes: `refill`.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether `limit` messages of this peer wait; 0 is no limit.
+    /// True if `limit` messages of this peer are queued. 0 means no limit.
     pub(super) fn is_full(&self, id: PipeId, limit: u32) -> bool {
         limit != 0 && self.messages.get(id.0 as usize).is_some_and(|&waiting| waiting >= limit)
     }
 
-    /// Makes room for notifications or parts, of which each has this many bytes: without it
-    /// what adds one ends the process where there is no memory.
+    /// Makes room for notifications or parts of this many bytes each. Without it, a later addition
+    /// aborts the process if memory is short.
     pub(super) fn make_room(&mut self, count: usize, bytes: usize) -> Result<(), NoMemory> {
         self.waiting.try_reserve(count)?;
         at_hand(SMALL_PIECES + count * (NOTICE_COST as usize + 3 * bytes))
     }
 
-    /// A part of a message of this peer.
+    /// Adds a part of a message of this peer.
     pub(super) fn put_part(&mut self, id: PipeId, part: Message) {
         if !part.more() {
             let number = id.0 as usize;
@@ -96,7 +97,7 @@ impl Notices {
         self.waiting.push_back((part, Origin::Message(Some(id))));
     }
 
-    /// A subscription or its end, told by a frame with this metadata.
+    /// Adds a subscription or cancellation that arrived in a frame with this metadata.
     pub(super) fn put_change(
         &mut self,
         change: Change<'_>,
@@ -124,7 +125,7 @@ impl Notices {
         self.waiting.push_back((part, origin));
     }
 
-    /// Nothing waits any more: some of what was not told before is. True if there was something.
+    /// Refills the empty queue with deferred changes. Returns true if there were any.
     pub(super) fn refill(&mut self) -> Result<bool, NoMemory> {
         for _ in 0..STEP {
             let Some(((_, topic), _)) = self.untold.first_key_value() else { break };
@@ -139,7 +140,7 @@ impl Notices {
         Ok(!self.waiting.is_empty())
     }
 
-    /// The next part.
+    /// Takes the next part.
     pub(super) fn take(&mut self) -> Option<(Message, Origin)> {
         let (part, origin) = self.waiting.pop_front()?;
         match origin {
@@ -149,14 +150,14 @@ impl Notices {
                 }
             }
             Origin::Message(_) => {}
-            // One byte of it says which it is.
+            // One byte of the part is the subscribe/cancel flag.
             Origin::Applied | Origin::Manual(_) => self.held -= part.len() as u64 - 1 + NOTICE_COST,
         }
         Some((part, origin))
     }
 
-    /// The pipe is gone. Of what it has asked the program for, `put_end` tells the end; then comes
-    /// `forget_some`.
+    /// Removes a pipe that is gone. If the pipe had asked the program for topics, the caller then
+    /// calls `put_end` for each of them, and then `forget_some`.
     pub(super) fn forget(&mut self, id: PipeId) {
         if let Some(waiting) = self.messages.get_mut(id.0 as usize) {
             *waiting = 0;
@@ -169,16 +170,17 @@ impl Notices {
         }
     }
 
-    /// The pipe, which is gone, had asked the program for this topic. If the program has heard of
-    /// that, it hears of the end.
+    /// Handles the end of a topic that the pipe, which is gone, had asked the program for. If the
+    /// program has heard of the request, it hears of the end.
     pub(super) fn put_end(&mut self, id: PipeId, topic: &[u8]) {
         if self.untold.is_empty() || self.untold.remove(&(Some(id), topic.to_vec())).is_none() {
             self.enqueue(false, topic, None, Origin::Manual(None));
         }
     }
 
-    /// The pipe is gone, and all that it had asked for is ended: what is left untold are ends that
-    /// it has asked for. Tells some; true once there is none, and its name may be another one's.
+    /// Queues deferred changes of a pipe that is gone. All its requests are ended, so only
+    /// cancellations that it has sent itself are left. Each call queues some of them. Returns true
+    /// when all are queued and another pipe may use its id.
     pub(super) fn forget_some(&mut self, id: PipeId) -> bool {
         let first = (Some(id), Vec::new());
         for _ in 0..STEP {
@@ -210,7 +212,7 @@ mod tests {
         all
     }
 
-    /// As many as have room.
+    /// Fills the queue up to its limit. Returns the number of notifications.
     fn fill(notices: &mut Notices, origin: Origin) -> usize {
         let mut filled = 0;
         while notices.untold.is_empty() {
@@ -254,7 +256,7 @@ mod tests {
         fill(&mut notices, Origin::Applied);
         notices.put_change(change(true, b"a"), None, Origin::Applied);
         while notices.take().is_some() {}
-        // There is room again, but this one must not be told first.
+        // There is room again, but this change must not be delivered before the deferred one.
         notices.put_change(change(false, b"a"), None, Origin::Applied);
         assert_eq!(told(&mut notices), []);
     }
@@ -291,7 +293,7 @@ mod tests {
         assert!(notices.is_full(B, 2));
         notices.take();
         assert!(!notices.is_full(B, 2));
-        // Another pipe of that name has sent nothing.
+        // Another pipe of that id has sent no message.
         notices.forget(B);
         assert!(!notices.is_full(B, 1));
         assert_eq!(notices.take().map(|(_, origin)| origin), Some(Origin::Message(None)));

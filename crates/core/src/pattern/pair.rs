@@ -1,6 +1,7 @@
-//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. Further
-//! peers are refused while there is one. A peer that has gone makes room for the next; what it had
-//! sent is received first. The messages of a CHANNEL, which several threads may use, have one part.
+//! PAIR (RFC 31) and CHANNEL (RFC 52): exactly one peer at a time, messages both ways. While there
+//! is a peer, further peers are refused. After a peer has left, the next one may connect; the first
+//! peer's messages are received first. Several threads may use a CHANNEL, so its messages have one
+//! part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation};
@@ -14,14 +15,14 @@ mod tests;
 #[derive(Debug, Default)]
 pub(crate) struct Pair {
     peer: Option<PipeId>,
-    /// Those before it that have gone, of which something may have to be received.
+    /// Former peers that may still have unread messages.
     former: Vec<PipeId>,
     outgoing: Rotation,
     incoming: FairQueue,
 }
 
 impl Pair {
-    /// A CHANNEL.
+    /// Creates a CHANNEL.
     pub(crate) fn channel() -> Self {
         Pair { outgoing: Rotation::single(), incoming: FairQueue::single(), ..Pair::default() }
     }

@@ -1,50 +1,50 @@
-//! Which subscribers may subscribe to what, as PUB and XPUB look at it.
+//! Permissions of subscribers, as PUB and XPUB check them.
 //!
-//! A subscription to all that begins with a topic is granted as it is, if the policy grants the
-//! peer all of that. One that asks for more, as the empty one mostly does, is narrowed: in its
-//! place stand those prefixes of the policy that begin with it. So only what may be seen is ever
-//! sent, and a program that knows nothing of the policy gets all that it may have. One that has
-//! nothing in common with what is granted is refused.
+//! A subscription covers all topics that begin with it. If the policy grants the peer all of them,
+//! the subscription is accepted unchanged. If it asks for more, as the empty subscription usually
+//! does, it is narrowed: it is replaced by the policy's prefixes that begin with it. So a peer
+//! receives only messages that it may see, and a program that does not know the policy gets all
+//! that it may have. A subscription without any granted topic is refused.
 
 use crate::pipe::{Keeper, PipeId, Pipes};
 use crate::sync::Arc;
 use tautline_policy::{Act, Topics};
 
-/// What the peers of a socket may subscribe to.
+/// The subscription permissions of the peers of a socket.
 pub(super) struct Permits {
     keeper: Arc<dyn Keeper>,
-    /// By number of the pipe.
+    /// By pipe number.
     peers: Vec<Permit>,
 }
 
-/// What one peer may subscribe to.
+/// The permissions of one peer.
 #[derive(Default)]
 struct Permit {
     topics: Option<Arc<Topics>>,
-    /// The topics that it has asked for of which granted prefixes stand for it: no more than these
-    /// have beginnings.
+    /// Requested topics that were narrowed to granted prefixes. Each is a beginning of a granted
+    /// prefix, so their number is bounded.
     asked: Vec<Vec<u8>>,
-    /// What the program has subscribed it to, of the same kind (ZMQ_XPUB_MANUAL).
+    /// Topics of the same kind that the program has subscribed the peer to (ZMQ_XPUB_MANUAL).
     given: Vec<Vec<u8>>,
-    /// Something was told of it already.
+    /// True if a refusal of this peer was already reported.
     told: bool,
 }
 
-/// What becomes of a subscription or its end.
+/// Result of a subscription or cancellation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Granted {
-    /// It counts as it is.
+    /// It is accepted unchanged.
     Whole,
-    /// These count in its place; none, if nothing changes.
+    /// These topics replace it. Empty if there is no change.
     These(Vec<Vec<u8>>),
 }
 
-/// Whose subscription it is.
+/// The party that subscribes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// The peer has told it.
+    /// The peer.
     Peer,
-    /// The program has set it for the peer (ZMQ_XPUB_MANUAL).
+    /// The program, for the peer (ZMQ_XPUB_MANUAL).
     Program,
 }
 
@@ -53,7 +53,8 @@ impl Permits {
         Permits { keeper, peers: Vec::new() }
     }
 
-    /// The peer is there, again perhaps; whether it may subscribe to something else than before.
+    /// Handles the connect or reconnect of a peer. Returns true if its permissions differ from
+    /// before.
     pub(super) fn met(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let topics = pipes.get(id).and_then(|pipe| pipe.peer.info()?.topics.clone());
         let permit = permit_of(&mut self.peers, id);
@@ -65,12 +66,12 @@ impl Permits {
         differs
     }
 
-    /// It has gone.
+    /// Removes a peer that is gone.
     pub(super) fn left(&mut self, id: PipeId) {
         *permit_of(&mut self.peers, id) = Permit::default();
     }
 
-    /// What becomes of a subscription to a topic, or of its end.
+    /// Decides on a subscription to a topic, or on its cancellation.
     pub(super) fn grant(
         &mut self,
         pipes: &mut Pipes,
@@ -79,7 +80,7 @@ impl Permits {
         subscribe: bool,
         topic: &[u8],
     ) -> Granted {
-        // Both ends of inproc are one program.
+        // Both ends of inproc belong to one program.
         let Some(pipe) = pipes.get(id).filter(|pipe| !pipe.is_inproc()) else {
             return Granted::Whole;
         };
@@ -99,7 +100,8 @@ impl Permits {
         Granted::These(Vec::new())
     }
 
-    /// Whether the peer may see a message (ZMQ_INVERT_MATCHING, where subscriptions do not say so).
+    /// True if the peer may see a message (for ZMQ_INVERT_MATCHING, where subscriptions do not
+    /// limit the messages).
     pub(super) fn may_see(&self, id: PipeId, subject: &[u8]) -> bool {
         let topics = self.peers.get(id.0 as usize).and_then(|permit| permit.topics.as_ref());
         topics.is_none_or(|topics| topics.has(subject))
@@ -115,7 +117,7 @@ fn permit_of(peers: &mut Vec<Permit>, id: PipeId) -> &mut Permit {
 }
 
 impl Permit {
-    /// `None`: it is refused.
+    /// Returns `None` if the subscription is refused.
     fn grant(&mut self, by: By, subscribe: bool, topic: &[u8]) -> Option<Granted> {
         let Some(topics) = &self.topics else { return Some(Granted::Whole) };
         let mut within: Vec<_> = topics.within(topic).map(<[u8]>::to_vec).collect();
@@ -130,7 +132,7 @@ impl Permit {
             }
         } else if let Some(known) = known {
             asked.swap_remove(known);
-            // What another one asks for stays.
+            // Keep the prefixes that another narrowed topic still needs.
             within.retain(|prefix| !asked.iter().any(|other| prefix.starts_with(other)));
         } else {
             within.clear();

@@ -1,6 +1,6 @@
-//! PUSH and PULL (RFC 30), SCATTER and GATHER (RFC 49): each message goes to one of the connected
-//! workers in turn, and comes from all of them fairly. Those of SCATTER and GATHER, which several
-//! threads may use, have one part.
+//! PUSH and PULL (RFC 30), SCATTER and GATHER (RFC 49): the sender gives each message to one of the
+//! connected workers in turn. The receiver takes messages from all senders fairly. Several threads
+//! may use a SCATTER or GATHER, so their messages have one part.
 
 use super::Pattern;
 use super::rotation::{FairQueue, Rotation, discard};
@@ -17,7 +17,7 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    /// A SCATTER.
+    /// Creates a SCATTER.
     pub(crate) fn scatter() -> Self {
         Push { outgoing: Rotation::single() }
     }
@@ -63,7 +63,7 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    /// A GATHER.
+    /// Creates a GATHER.
     pub(crate) fn gather() -> Self {
         Pull { incoming: FairQueue::single() }
     }

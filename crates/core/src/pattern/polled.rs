@@ -1,44 +1,44 @@
-//! The pipes that PUB, XPUB and RADIO look at in every call: those that do not announce what they
-//! get (inproc), and those that were not read to the end, because a message to be sent had its
-//! turn.
+//! The pipes that PUB, XPUB and RADIO poll in every call: pipes that do not announce new messages
+//! (inproc), and pipes that were not read to the end because a message to be sent had its turn.
 
 use crate::pipe::{Pipe, PipeId, Pipes};
 
 #[derive(Debug)]
 struct Entry {
     id: PipeId,
-    /// It announces what it gets: it need not be looked at once it was read to the end.
+    /// True if the pipe announces new messages. Such a pipe need not be polled once it was read to
+    /// the end.
     announces: bool,
-    /// It was not read to the end. Its peer may wait to hear that it was, so it must be read even
-    /// if it looks empty.
+    /// True if the pipe was not read to the end. Its peer may wait to learn of the end, so the pipe
+    /// must be read even if it looks empty.
     unfinished: bool,
 }
 
-/// The list of them. A round over it goes by index, as what is read may take pipes out.
+/// List of polled pipes. A round iterates by index, because reading a pipe may remove pipes.
 #[derive(Debug, Default)]
 pub(super) struct Polled {
     entries: Vec<Entry>,
 }
 
 impl Polled {
-    /// Whether there is nothing to look at.
+    /// True if the list is empty.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether there is this pipe, read to the end, and no other.
+    /// True if the list contains only this pipe, and it was read to the end.
     #[inline]
     pub(super) fn is_only(&self, id: PipeId) -> bool {
         matches!(self.entries[..], [Entry { id: only, unfinished: false, .. }] if only == id)
     }
 
-    /// A pipe that does not announce what it gets.
+    /// Adds a pipe that does not announce new messages.
     pub(super) fn watch(&mut self, id: PipeId) {
         self.entries.push(Entry { id, announces: false, unfinished: false });
     }
 
-    /// The pipe was not read to the end.
+    /// Notes that the pipe was not read to the end.
     pub(super) fn leave_unfinished(&mut self, id: PipeId) {
         match self.entries.iter_mut().find(|entry| entry.id == id) {
             Some(entry) => entry.unfinished = true,
@@ -46,12 +46,12 @@ impl Polled {
         }
     }
 
-    /// The pipe is gone.
+    /// Removes a pipe that is gone.
     pub(super) fn forget(&mut self, id: PipeId) {
         self.entries.retain(|entry| entry.id != id);
     }
 
-    /// The next pipe, from this place on, to be read; `None` at the end of the round.
+    /// Returns the next pipe to read, from this index on. `None` at the end of the round.
     #[inline]
     pub(super) fn next(&self, index: &mut usize, pipes: &mut Pipes) -> Option<PipeId> {
         loop {
@@ -63,11 +63,12 @@ impl Polled {
         }
     }
 
-    /// The pipe at this place was read, maybe to the end. The round goes on at `index`.
+    /// Notes that the pipe at this index was read, maybe to the end. The round continues at
+    /// `index`.
     #[inline]
     pub(super) fn was_read(&mut self, index: &mut usize, id: PipeId, finished: bool) {
         let Some(entry) = self.entries.get_mut(*index).filter(|entry| entry.id == id) else {
-            // It was taken out: what came after it stands in its place.
+            // The pipe was removed: the next one has taken its index.
             return;
         };
         entry.unfinished = !finished;
@@ -79,8 +80,8 @@ impl Polled {
     }
 }
 
-/// Whether a pipe in which nothing was found was read to the end. Its peer, if it waits for room,
-/// hears of that.
+/// True if a pipe that looked empty was read to the end. If its peer waits for room, the peer is
+/// notified.
 pub(super) fn is_read_to_the_end(pipe: &mut Pipe) -> bool {
     pipe.can_recv();
     !pipe.sees_more()
@@ -97,7 +98,7 @@ mod tests {
         polled.entries.iter().map(|entry| (entry.id, entry.unfinished)).collect()
     }
 
-    /// Where the round goes on.
+    /// Index at which the round continues.
     fn read(polled: &mut Polled, mut index: usize, id: PipeId, finished: bool) -> usize {
         polled.was_read(&mut index, id, finished);
         index

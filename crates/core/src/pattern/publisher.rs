@@ -1,10 +1,10 @@
 //! PUB and XPUB (RFC 29): distribute each message to the peers with a matching subscription. XPUB
-//! shows the subscriptions, and whatever else its peers send, to the program; PUB is an XPUB that
-//! hides them.
+//! delivers the subscriptions, and all other messages of its peers, to the program. PUB is an XPUB
+//! that hides them.
 //!
-//! Subscriptions come as SUBSCRIBE and CANCEL commands, or as messages that begin with a byte 1 or
-//! 0 (older peers, and XSUB programs that send them within a multi-part message). They are applied
-//! as soon as the owner learns of them, in whatever call it is in.
+//! Subscriptions arrive as SUBSCRIBE and CANCEL commands, or as messages that begin with a byte 1
+//! or 0 (from older peers, and from XSUB programs that send them within a multipart message).
+//! Subscriptions take effect as soon as the owner reads them, in any of its calls.
 
 use super::Pattern;
 use super::fan_out::FanOut;
@@ -25,42 +25,42 @@ mod kept;
 #[cfg(test)]
 mod tests;
 
-/// How many frames of one pipe are taken before a message to be sent has its turn.
+/// Maximum number of frames that are read from one pipe before a message to be sent has its turn.
 const BATCH: usize = 1000;
 
 /// The behaviour of a PUB or XPUB socket.
 pub(crate) struct Publisher {
-    /// PUB: the program never hears of subscriptions.
+    /// True for PUB: the program never sees subscriptions.
     hidden: bool,
     distribution: FanOut,
-    /// Peers with the same subscriptions may be grouped.
+    /// True if peers with the same subscriptions may be grouped.
     grouped: bool,
-    /// Subscriptions in force: those of the peers, or what the program made of them with
+    /// Subscriptions in force: those of the peers, or those that the program sets with
     /// ZMQ_XPUB_MANUAL.
     subscriptions: PeerSubscriptions,
-    /// With ZMQ_XPUB_MANUAL: what the peers have asked for.
+    /// With ZMQ_XPUB_MANUAL: the subscriptions that the peers have asked for.
     requested: PeerSubscriptions,
-    /// Which pipe or group gets everything. Forgotten whenever a peer, a subscription or an option
-    /// changes.
+    /// The pipe or group that gets all messages, if there is only one. Reset when a peer, a
+    /// subscription or an option changes.
     sole: Sole,
-    /// The pipe whose subscription the program has just received: ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE
+    /// The pipe whose subscription the program has received last. ZMQ_SUBSCRIBE and ZMQ_UNSUBSCRIBE
     /// apply to it.
     last: Option<PipeId>,
-    /// Pipes that are gone, and whose topics have not all been taken out yet.
+    /// Pipes that are gone but still have topics to be removed.
     leaving: Vec<PipeId>,
-    /// There is something to be done by `tidy`.
+    /// True if `tidy` has work to do.
     untidy: bool,
-    /// What waits for the program (XPUB).
+    /// The receive queue of the program (XPUB).
     notices: Notices,
     polled: Polled,
-    /// Which peers may subscribe to what, if anything says so.
+    /// Subscription permissions of the peers, if a policy or the program limits them.
     permits: Option<Box<Permits>>,
-    /// The frame in hand.
+    /// The frame being processed.
     frame: Message,
 }
 
 impl Publisher {
-    /// A PUB (`hidden`) or an XPUB.
+    /// Creates a PUB (`hidden`) or an XPUB.
     pub(crate) fn new(hidden: bool) -> Self {
         Publisher {
             hidden,
@@ -79,11 +79,11 @@ impl Publisher {
         }
     }
 
-    /// Takes what the pipe has received, but not much more than a batch, unless its peer is gone;
-    /// true if it was read to the end.
+    /// Reads the pipe's received frames. Stops after about one batch, unless its peer is gone.
+    /// Returns true if the pipe was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         if self.permits.is_some() && is_unknown(pipes, id) {
-            // What it may do is not known. It is looked at again when it is.
+            // Its permissions are unknown. The pipe is read again when they are known.
             return true;
         }
         let mut within = None;
@@ -119,7 +119,7 @@ impl Publisher {
         }
     }
 
-    /// A SUBSCRIBE or CANCEL; other commands mean nothing here.
+    /// Handles a SUBSCRIBE or CANCEL. Other commands are ignored.
     fn take_command(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message) {
         let body = frame.as_slice();
         if let Some(topic) = body.strip_prefix(command::subscribe_prefix()) {
@@ -129,8 +129,8 @@ impl Publisher {
         }
     }
 
-    /// A part of a message. `within` is what the parts before it have decided, `None` for the first
-    /// one; the result is for the next.
+    /// Handles a part of a message. `within` is true if this part may be a subscription, by the
+    /// parts before it; `None` for the first part. Returns `within` for the next part.
     fn take_part(
         &mut self,
         pipes: &mut Pipes,
@@ -138,7 +138,7 @@ impl Publisher {
         part: &mut Message,
         within: Option<bool>,
     ) -> Option<bool> {
-        // Whether parts of this message may be subscriptions.
+        // True if parts of this message may be subscriptions.
         let may_subscribe = within.unwrap_or(true);
         let subscription = if may_subscribe { legacy_subscription(part.as_slice()) } else { None };
         let next = match within {
@@ -157,7 +157,7 @@ impl Publisher {
         Some(next)
     }
 
-    /// A peer wants a topic or does not want it any more. `frame` told it.
+    /// Applies a peer's subscription or cancellation, which arrived in `frame`.
     fn apply(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
         self.sole = Sole::Unknown;
         if self.make_room(pipes, id, subscribe, topic).is_err() {
@@ -199,7 +199,7 @@ impl Publisher {
         }
     }
 
-    /// The program subscribes the peer that it has heard of last, or ends that (ZMQ_XPUB_MANUAL).
+    /// Subscribes or unsubscribes the peer that the program has heard of last (ZMQ_XPUB_MANUAL).
     fn give(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) -> Result<(), Error> {
         self.sole = Sole::Unknown;
         if let Some(last) = self.last.filter(|_| subscribe) {
@@ -217,7 +217,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Makes room for what a peer wants, or no longer wants.
+    /// Makes room for a peer's subscription or cancellation.
     fn make_room(
         &mut self,
         pipes: &Pipes,
@@ -233,20 +233,20 @@ impl Publisher {
         if self.hidden { Ok(()) } else { self.notices.make_room(1, topic.len()) }
     }
 
-    /// A peer holds more than it may (ENOBUFS, ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS: it is after our
-    /// memory), or than there is memory for (ENOMEM).
+    /// Expels a peer that holds more topics than allowed (ENOBUFS, ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS:
+    /// it may try to exhaust our memory), or more than there is memory for (ENOMEM).
     #[cold]
     fn part_with(&mut self, pipes: &mut Pipes, id: PipeId, errno: i32) {
         self.detach(pipes, id);
         pipes.expel(id, errno);
     }
 
-    /// Takes pipes that are gone out of some of their topics, all of them or only this one. Nothing
-    /// is told of a subscription that was never told.
+    /// Removes some topics of the pipes that have ended: of all such pipes, or only of this one. If
+    /// the program was not told of a subscription, it is not told of its end.
     #[cold]
     fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
         if !self.hidden && self.notices.make_room(BATCH, 0).is_err() {
-            // Later, then.
+            // There is no memory; try again later.
             self.untidy = true;
             return;
         }
@@ -267,7 +267,7 @@ impl Publisher {
         self.sole = Sole::Unknown;
     }
 
-    /// What is told of this topic, which a peer has something to say about, is told in order.
+    /// Sends the pending notices for this topic in order, because a peer is about to change it.
     fn settle(&mut self, pipes: &Pipes, topic: &[u8]) {
         if self.leaving.is_empty() {
             return;
@@ -278,7 +278,8 @@ impl Publisher {
         requested.settle(topic, |id, topic, _| tells.requested(notices, id, topic));
     }
 
-    /// The topics of a pipe are going to change, unless it has this one already or never had it.
+    /// Takes the pipe out of its group before its topics change. Does nothing if the topics stay
+    /// the same.
     fn ungroup(&mut self, pipes: &mut Pipes, id: PipeId, subscribe: bool, topic: &[u8]) {
         let Publisher { distribution, subscriptions, .. } = self;
         if subscriptions.has(topic, id) != subscribe {
@@ -286,7 +287,7 @@ impl Publisher {
         }
     }
 
-    /// Joins the peers that get the same messages, unless the options make them differ.
+    /// Groups the peers that get the same messages, unless the options make their messages differ.
     #[cold]
     fn regroup(&mut self, pipes: &mut Pipes) {
         let Publisher { distribution, subscriptions, grouped, .. } = self;
@@ -303,8 +304,8 @@ impl Publisher {
         }
     }
 
-    /// Looks at the pipes that do not announce what they get, and at those that were left
-    /// unfinished.
+    /// Polls the pipes that do not announce new messages, and the pipes that were not read to the
+    /// end.
     #[inline]
     fn poll(&mut self, pipes: &mut Pipes) {
         if self.untidy {
@@ -315,7 +316,7 @@ impl Publisher {
         }
     }
 
-    /// One batch of each pipe in the list; true if all were read to the end.
+    /// Reads one batch from each pipe in the list. Returns true if all were read to the end.
     fn poll_listed(&mut self, pipes: &mut Pipes) -> bool {
         let mut all = true;
         let mut index = 0;
@@ -327,10 +328,10 @@ impl Publisher {
         all
     }
 
-    /// Whether the program can receive something.
+    /// True if the program can receive a notice.
     fn has_notices(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
-        // What is left in a pipe is not announced again, so nothing may be left when the caller is
-        // going to wait.
+        // Frames left in a pipe are not announced again, so all must be read before the caller
+        // waits.
         while !self.poll_listed(pipes) && self.notices.is_empty() {}
         if self.untidy {
             self.tidy(pipes, None);
@@ -338,8 +339,8 @@ impl Publisher {
         Ok(!self.notices.is_empty() || self.notices.refill()?)
     }
 
-    /// The message that was just sent went to one pipe or group only: whether all the following
-    /// ones will.
+    /// Sets `sole` after a message that went to one pipe or group only, if all following messages
+    /// will do so too.
     #[inline(never)]
     fn find_sole(&mut self, pipes: &Pipes) {
         let options = &pipes.options;
@@ -348,8 +349,8 @@ impl Publisher {
         }
     }
 
-    /// Sends a message of one part where everything goes, if that is known and there certainly is
-    /// room. `None`: it has not been sent.
+    /// Sends a message of one part to the sole destination, if it is known and certainly has room.
+    /// Returns `None` if the message was not sent.
     #[inline]
     fn send_to_sole(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Option<Route> {
         let route = match self.sole {
@@ -406,7 +407,7 @@ impl Publisher {
     }
 }
 
-/// Whether equal subscriptions mean equal messages.
+/// True if equal subscriptions mean equal messages.
 #[inline]
 fn may_group(pipes: &Pipes) -> bool {
     !pipes.options.invert_matching && !pipes.options.xpub_manual_last_value
@@ -419,7 +420,7 @@ fn regrouped(distribution: &mut FanOut, pipes: &mut Pipes, change: Regrouped) {
     }
 }
 
-/// Which topics of a pipe that is gone the program hears of.
+/// Rules for telling the program of the topics of a pipe that is gone.
 #[derive(Clone, Copy)]
 struct Tells {
     hidden: bool,
@@ -432,14 +433,15 @@ impl Tells {
         Tells { hidden, manual: pipes.options.xpub_manual, verboser: pipes.options.xpub_verboser }
     }
 
-    /// The pipe was subscribed to `topic`; `last`: no other one is.
+    /// Handles the end of the pipe's subscription to `topic`. `last` is true if no other pipe has
+    /// the topic.
     fn applied(self, notices: &mut Notices, topic: &[u8], last: bool) {
         if !self.hidden && !self.manual && (last || self.verboser) {
             notices.put_change(Change { subscribe: false, topic, new: last }, None, Origin::Applied);
         }
     }
 
-    /// The pipe had asked the program for `topic`.
+    /// Handles the end of the pipe's request for `topic`.
     fn requested(self, notices: &mut Notices, id: PipeId, topic: &[u8]) {
         if !self.hidden && self.manual {
             notices.put_end(id, topic);
@@ -543,8 +545,8 @@ impl Pattern for Publisher {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the topic, which is
-        // not known yet.
+        // A message without a destination is dropped. With ZMQ_XPUB_NODROP the answer depends on
+        // the topic, which is not known yet.
         true
     }
 
@@ -554,8 +556,8 @@ impl Pattern for Publisher {
     }
 
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
-        // Also what is hidden is taken note of: ZMQ_TOPICS_COUNT counts it. A receive that there is
-        // no memory for does not wait either.
+        // Read hidden subscriptions too: ZMQ_TOPICS_COUNT counts them. If memory is short, a
+        // receive fails at once and does not block.
         self.has_notices(pipes).unwrap_or(true) && !self.hidden
     }
 

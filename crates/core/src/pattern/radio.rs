@@ -2,8 +2,8 @@
 //! the pipes, a message is two frames: the group and the body. A program sees one part that carries
 //! the name of its group (`Message::group`).
 //!
-//! Peers join and leave with commands, which are obeyed as soon as the owner learns of them. Peers
-//! over datagrams tell nothing: they get everything and choose themselves.
+//! Peers join and leave with commands, which take effect as soon as the owner reads them. Peers
+//! over datagrams send no commands: they get all messages and filter them.
 
 use super::Pattern;
 use super::fan_out::FanOut;
@@ -18,21 +18,21 @@ use tautline_proto::{command, frame};
 #[cfg(test)]
 mod tests;
 
-/// How many frames of one pipe are taken before a message to be sent has its turn.
+/// Maximum number of frames that are read from one pipe before a message to be sent has its turn.
 const BATCH: usize = 1000;
 
 /// The behaviour of a RADIO socket.
 #[derive(Debug)]
 pub(crate) struct Radio {
     distribution: FanOut,
-    /// Which peers have joined which group.
+    /// The groups that each peer has joined.
     groups: PeerSubscriptions,
-    /// Pipes that are gone, and whose groups have not all been taken out yet.
+    /// Pipes that are gone but still have groups to be removed.
     leaving: Vec<PipeId>,
-    /// Peers that get everything.
+    /// Peers that get all messages.
     everything: Vec<PipeId>,
     polled: Polled,
-    /// The frame in hand.
+    /// The frame being processed.
     frame: Message,
 }
 
@@ -50,8 +50,8 @@ impl Default for Radio {
 }
 
 impl Radio {
-    /// Takes what the pipe has received, at most a batch unless its peer is gone; true if it was
-    /// read to the end.
+    /// Reads the pipe's received frames, at most a batch unless its peer is gone. Returns true if
+    /// the pipe was read to the end.
     fn take(&mut self, pipes: &mut Pipes, id: PipeId) -> bool {
         let mut taken = 0;
         loop {
@@ -71,11 +71,11 @@ impl Radio {
                     if self.obey(id, frame.as_slice()).is_err() {
                         self.part_with(pipes, id, errno::ENOMEM);
                     } else if limit.is_some_and(|limit| self.groups.held(id) > limit) {
-                        // It is after our memory.
+                        // The peer may try to exhaust our memory.
                         self.part_with(pipes, id, errno::ENOBUFS);
                     }
                 }
-                // Peers have nothing else to say.
+                // Peers send no other frames.
                 Ok(Some(_)) => {}
                 Err(NoMemory) => self.part_with(pipes, id, errno::ENOMEM),
                 Ok(None) => return pipes.get(id).is_none_or(is_read_to_the_end),
@@ -102,7 +102,7 @@ impl Radio {
         pipes.expel(id, errno);
     }
 
-    /// Takes pipes that are gone out of some of their groups, all of them or only this one.
+    /// Removes some groups of the pipes that have ended: of all such pipes, or only of this one.
     #[cold]
     fn tidy(&mut self, pipes: &mut Pipes, only: Option<PipeId>) {
         self.groups.take_some_out(only, |_, _, _| ());
@@ -115,7 +115,7 @@ impl Radio {
         });
     }
 
-    /// Looks at the pipes that do not announce what they get.
+    /// Polls the pipes that do not announce new messages.
     fn poll(&mut self, pipes: &mut Pipes) {
         if !self.leaving.is_empty() {
             self.tidy(pipes, None);
@@ -195,8 +195,8 @@ impl Pattern for Radio {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // What has nowhere to go is dropped. With ZMQ_XPUB_NODROP it depends on the group, which is
-        // not known yet.
+        // A message without a destination is dropped. With ZMQ_XPUB_NODROP the answer depends on
+        // the group, which is not known yet.
         true
     }
 

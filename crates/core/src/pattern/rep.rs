@@ -1,9 +1,9 @@
 //! REP (RFC 28): receives a request from any peer, then sends the reply to that peer, strictly
 //! alternating.
 //!
-//! The envelope of a request (all parts up to and including the first empty one) is put on its way
-//! back at once, as the first parts of a message that is not finished until the reply is sent. A
-//! peer that has gone, or has no room, does not get the reply.
+//! The envelope of a request is all parts up to and including the first empty one. We queue the
+//! envelope for the way back at once, as the first parts of a message that is unfinished until the
+//! reply is sent. If a peer has left, or has no room, it does not get the reply.
 
 use super::Pattern;
 use super::rotation::FairQueue;
@@ -15,16 +15,16 @@ use tautline_proto::frame;
 #[cfg(test)]
 mod tests;
 
-/// Where the alternation of requests and replies stands.
+/// State of the alternation of requests and replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// No request has been begun.
+    /// No request is in progress.
     #[default]
     Idle,
-    /// The envelope of this pipe's request is being taken; between calls if there was no memory for
-    /// a part of it.
+    /// The envelope of this pipe's request is being taken. The state lasts between calls if there
+    /// was no memory for a part of the envelope.
     Opening(PipeId),
-    /// It was taken; its delimiter is to be put before the reply.
+    /// The envelope was taken; its delimiter still has to be written before the reply.
     Opened(PipeId),
     /// The envelope of a request was taken; the request is being received.
     Receiving,
@@ -37,14 +37,15 @@ enum State {
 pub(crate) struct Rep {
     incoming: FairQueue,
     state: State,
-    /// Where the reply goes; `None`: it is dropped.
+    /// Destination of the reply. `None` means that the reply is dropped.
     reply_to: Option<PipeId>,
-    /// A part of the envelope that is to be put before the reply; empty if there is none.
+    /// A part of the envelope that still has to be written before the reply. Empty if there is no
+    /// such part.
     label: Message,
 }
 
 impl Rep {
-    /// Finds a request and sends its envelope back; false if there is none.
+    /// Finds a request and sends its envelope back. Returns false if there is no request.
     fn open_request(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
@@ -55,7 +56,7 @@ impl Rep {
             let with_reply = self.reply_to.is_some();
             if self.state == State::Opening(id) {
                 if !return_envelope(pipe, with_reply, &mut self.label)? {
-                    // No delimiter, or nothing behind it: not a request.
+                    // There is no delimiter, or no part follows it: this is not a request.
                     if with_reply {
                         pipe.rollback();
                     }
@@ -82,9 +83,9 @@ impl Rep {
     }
 }
 
-/// Takes the parts up to and including the first empty one; false if the message has none, or ends
-/// with it. A part is left then. If there is no memory for one of them, here or before the reply,
-/// this is to be called again with the same label.
+/// Takes the parts up to and including the first empty one. Returns false if the message has no
+/// empty part, or ends with it; one part is left then. If there is no memory for a part, here or
+/// before the reply, the caller must call again with the same label.
 fn return_envelope(pipe: &mut Pipe, with_reply: bool, label: &mut Message) -> Result<bool, NoMemory> {
     while !(label.is_empty() && pipe.skip_delimiter()) {
         if label.is_empty() {
@@ -158,7 +159,7 @@ impl Pattern for Rep {
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
             State::Replying => false,
-            // A receive that has no memory for the envelope does not wait either.
+            // If there is no memory for the envelope, a receive fails at once and does not block.
             State::Idle | State::Opening(_) | State::Opened(_) => self.open_request(pipes).unwrap_or(true),
             State::Receiving => true,
         }

@@ -1,12 +1,11 @@
 //! REQ (RFC 28): sends a request to one of its peers in turn, then receives the reply of that peer,
 //! strictly alternating.
 //!
-//! A request goes out behind an empty delimiter; with ZMQ_REQ_CORRELATE a four-byte request id
-//! comes first of all. A reply must begin with the same parts and come from the peer that was
-//! asked; anything else is dropped. ZMQ_REQ_RELAXED allows to send again while waiting: the old
-//! request is forgotten. What comes while nothing is awaited is dropped. (A peer whose messages
-//! have another form than replies is thrown out by the connection, see
-//! `tautline_proto::ReplyForm`.)
+//! An empty delimiter precedes a request. With ZMQ_REQ_CORRELATE a four-byte request id precedes
+//! the delimiter. A reply must begin with the same parts and come from the peer that was asked;
+//! other messages are dropped. ZMQ_REQ_RELAXED allows a new send while waiting: the old request is
+//! abandoned. Messages that arrive while no reply is awaited are dropped. (If a peer's messages do
+//! not have the form of replies, the connection expels it, see `tautline_proto::ReplyForm`.)
 
 use super::Pattern;
 use super::greeting::probe;
@@ -20,16 +19,16 @@ use tautline_proto::frame;
 #[cfg(test)]
 mod tests;
 
-/// Where the alternation of requests and replies stands.
+/// State of the alternation of requests and replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A request may be sent.
     Idle,
-    /// Parts of a request were sent, the last one not yet.
+    /// Parts of a request were sent, but not the last one.
     Sending,
-    /// The request is out; its reply has not come.
+    /// The request was sent; its reply has not arrived.
     Waiting,
-    /// The parts in front of the reply were taken; the reply is being received.
+    /// The parts before the reply were taken; the reply is being received.
     Receiving,
 }
 
@@ -39,11 +38,11 @@ pub(crate) struct Req {
     outgoing: Rotation,
     incoming: FairQueue,
     state: State,
-    /// The peer that was asked. `None` if that peer has gone: then any reply is taken.
+    /// The peer that was asked. `None` if that peer has left: then any reply is accepted.
     asked: Option<PipeId>,
     /// The id of the last request.
     request_id: u32,
-    /// The last request carried its id.
+    /// True if the last request carried its id.
     correlated: bool,
 }
 
@@ -54,7 +53,8 @@ impl Default for Req {
             incoming: FairQueue::default(),
             state: State::Idle,
             asked: None,
-            // A random start, so that a reply to a former socket is not taken for one to this.
+            // A random start, so that a reply to a former socket is not mistaken for a reply to
+            // this one.
             request_id: SeededHash::default().hash_one(0_u32) as u32,
             correlated: false,
         }
@@ -62,7 +62,7 @@ impl Default for Req {
 }
 
 impl Req {
-    /// The parts in front of the request.
+    /// Writes the parts before the request.
     fn begin_request(&mut self, pipe: &mut Pipe) -> Result<(), NoMemory> {
         if self.correlated {
             self.request_id = self.request_id.wrapping_add(1);
@@ -71,7 +71,7 @@ impl Req {
         pipe.send(&mut Part::copied(b"", true))
     }
 
-    /// Chooses a peer and puts the parts in front of the request.
+    /// Chooses a peer and writes the parts before the request.
     fn start_request(&mut self, pipes: &mut Pipes) -> Result<(), Error> {
         let id = self.outgoing.start(pipes).ok_or(Error::Again)?;
         self.asked = Some(id);
@@ -85,15 +85,15 @@ impl Req {
             return Err(error.into());
         }
         self.state = State::Sending;
-        // What is there already can not be the reply to this request. Kept, it could be taken for
-        // the reply to a later one.
+        // Messages that are already here cannot be the reply to this request. If they were kept,
+        // one could be mistaken for the reply to a later request.
         while !self.incoming.is_silent(pipes) && self.incoming.select(pipes).is_some() {
             self.incoming.skip_message(pipes);
         }
         Ok(())
     }
 
-    /// Finds the reply and takes the parts in front of it; false if it is not there.
+    /// Finds the reply and takes the parts before it. Returns false if the reply has not arrived.
     fn open_reply(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         while let Some(id) = self.incoming.select(pipes) {
             let Some(pipe) = pipes.get(id) else { return Ok(false) };
@@ -112,7 +112,7 @@ impl Req {
     }
 }
 
-/// Takes the next part if its body is `expected` and more parts follow; else leaves it.
+/// Takes the next part if its body is `expected` and more parts follow. Leaves any other part.
 fn take_part(pipe: &mut Pipe, expected: &[u8]) -> Result<bool, NoMemory> {
     if pipe.head().is_none_or(|head| head.flags & frame::MORE == 0 || head.len != expected.len()) {
         return Ok(false);
@@ -132,8 +132,8 @@ impl Pattern for Req {
     fn readable(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         self.incoming.readable(pipe);
         if matches!(self.state, State::Idle | State::Sending) {
-            // Nothing is awaited, so it would only wait to be dropped before the next request, and
-            // its peer could not be seen to go.
+            // No reply is awaited. The message would only be queued until the next request drops
+            // it, and the end of its peer could not be noticed.
             discard(pipes, pipe);
         }
     }
@@ -191,7 +191,7 @@ impl Pattern for Req {
     fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         match self.state {
             State::Idle | State::Sending => false,
-            // A receive that has no memory for it does not wait either.
+            // If there is no memory for it, a receive fails at once and does not block.
             State::Waiting => self.open_reply(pipes).unwrap_or(true),
             State::Receiving => true,
         }

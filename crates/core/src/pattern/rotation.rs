@@ -1,7 +1,7 @@
-//! Taking turns: [`Rotation`] spreads outgoing messages over the pipes (PUSH, DEALER, REQ, PAIR),
-//! [`FairQueue`] takes incoming ones from all pipes alike (RFC 28, 30). Both keep a multi-part
-//! message together, whatever happens to its pipe meanwhile: the remaining parts of a message that
-//! is being sent are dropped, those of one that is being received are put aside.
+//! Taking turns: [`Rotation`] distributes outgoing messages over the pipes (PUSH, DEALER, REQ,
+//! PAIR), [`FairQueue`] takes incoming ones from all pipes equally (RFC 28, 30). Both keep a
+//! multipart message together even if its pipe ends. The remaining parts of a message being sent
+//! are dropped. The remaining parts of a message being received are set aside.
 
 use super::short::Short;
 use crate::error::{Error, NoMemory};
@@ -19,16 +19,16 @@ pub(crate) struct Rotation {
     pipes: Vec<PipeId>,
     /// Index of the pipe whose turn it is.
     current: usize,
-    /// The current pipe has parts of an unfinished message.
+    /// True if the current pipe has parts of an unfinished message.
     in_message: bool,
-    /// The pipe of an unfinished message is gone; the remaining parts are dropped.
+    /// True if the pipe of an unfinished message is gone; the remaining parts are dropped.
     dropping: bool,
-    /// Messages have one part.
+    /// True if messages have one part.
     single: bool,
 }
 
 impl Rotation {
-    /// For socket types without multi-part messages: those are refused.
+    /// Creates a rotation for socket types without multipart messages, which refuses such messages.
     pub(crate) fn single() -> Self {
         Rotation { single: true, ..Rotation::default() }
     }
@@ -38,7 +38,7 @@ impl Rotation {
         self.pipes.push(pipe);
     }
 
-    /// Forgets a pipe.
+    /// Removes a pipe.
     pub(crate) fn detach(&mut self, pipe: PipeId) {
         let Some(index) = self.pipes.iter().position(|&id| id == pipe) else { return };
         self.pipes.remove(index);
@@ -66,7 +66,7 @@ impl Rotation {
     /// pipe has room.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
-        // The usual case: a message of one part, and room where it is to go.
+        // The common case: a message of one part, and room in the current pipe.
         if !(part.more | self.in_message | self.dropping)
             && let Some(&id) = self.pipes.get(self.current)
             && let Some(pipe) = pipes.get(id)
@@ -104,7 +104,7 @@ impl Rotation {
         Err(Error::Again)
     }
 
-    /// A part that is not the first one of its message.
+    /// Sends a part that is not the first one of its message.
     fn go_on(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let pipe = match self.pipes.get(self.current) {
             Some(&id) if !self.dropping => pipes.get_begun(id),
@@ -124,9 +124,9 @@ impl Rotation {
         Ok(())
     }
 
-    /// Chooses the pipe of the next message before it is sent, so that the caller can put parts of
-    /// its own in front (with more to follow); `send` then goes on with that pipe. `None`: no pipe
-    /// has room. Not within a message.
+    /// Chooses the pipe of the next message before it is sent, so that the caller can write its own
+    /// parts first (with more to follow). `send` then continues with that pipe. Returns `None` if
+    /// no pipe has room. Not allowed within a message.
     pub(crate) fn start(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         for _ in 0..self.pipes.len() {
             let id = self.pipes[self.current];
@@ -140,12 +140,13 @@ impl Rotation {
         None
     }
 
-    /// Takes a `start` back: nothing is there of the message.
+    /// Undoes a `start`. No part of the message was written.
     pub(crate) fn cancel(&mut self) {
         self.in_message = false;
     }
 
-    /// The pipe to which all messages go. `None`: there are more, or a message has been begun.
+    /// The pipe to which all messages go. `None` if there are several pipes, or if a message has
+    /// been begun.
     #[inline]
     pub(crate) fn sole(&self) -> Option<PipeId> {
         match self.pipes[..] {
@@ -154,7 +155,7 @@ impl Rotation {
         }
     }
 
-    /// Whether `send` would take a part now.
+    /// True if `send` would accept a part now.
     pub(crate) fn can_send(&mut self, pipes: &mut Pipes) -> bool {
         if self.in_message || self.dropping {
             return true;
@@ -169,45 +170,46 @@ impl Rotation {
     }
 }
 
-/// Whether the fair queue looks at a pipe.
+/// State of a pipe in the fair queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Watch {
     /// Not one of its pipes.
     #[default]
     Absent,
-    /// Found empty; `readable` brings it back.
+    /// Found empty; `readable` activates it again.
     Idle,
     /// In the active list.
     Active,
 }
 
-/// One message from each pipe in turn.
+/// Takes one message from each pipe in turn.
 ///
-/// A pipe that announces its messages leaves the active list when it is found empty, so that many
-/// idle pipes cost nothing; one that does not (inproc) is looked at whenever its turn comes.
+/// A pipe that announces its messages leaves the active list when it is found empty, so a large
+/// number of idle pipes adds no cost. A pipe that does not announce them (inproc) is polled in each
+/// turn.
 #[derive(Debug, Default)]
 pub(crate) struct FairQueue {
     active: Vec<PipeId>,
     /// Index in `active` of the pipe whose turn it is.
     current: usize,
-    /// By number of the pipe.
+    /// By pipe number.
     watch: Short<Watch, 14>,
-    /// The rest of the begun message, when its pipe is gone; nothing if there was no memory for it.
-    /// (That a message has been begun stands in `Pipes::receiving`; else its rest is on the current
-    /// pipe.)
+    /// The remaining parts of the begun message, if its pipe is gone. Empty if there was no memory
+    /// for them. (`Pipes::receiving` is true while a message has been begun. If this is `None`, its
+    /// remaining parts are in the current pipe.)
     #[allow(clippy::box_collection)] // Few ever have one.
     rest: Option<Box<VecDeque<Message>>>,
-    /// Messages have one part.
+    /// True if messages have one part.
     single: bool,
 }
 
 impl FairQueue {
-    /// For socket types without multi-part messages: those are dropped.
+    /// Creates a queue for socket types without multipart messages, which drops such messages.
     pub(crate) fn single() -> Self {
         FairQueue { single: true, ..FairQueue::default() }
     }
 
-    /// Adds a pipe and looks at it soon.
+    /// Adds a pipe, to be read soon.
     pub(crate) fn attach(&mut self, pipe: PipeId) {
         let number = pipe.0 as usize;
         if number >= self.watch.len() {
@@ -219,7 +221,7 @@ impl FairQueue {
         }
     }
 
-    /// The pipe may have something to read. Pipes that were not attached are ignored.
+    /// Notes that the pipe may have messages. Ignores pipes that were not attached.
     #[inline]
     pub(crate) fn readable(&mut self, pipe: PipeId) {
         if let Some(watch) = self.watch.get_mut(pipe.0 as usize)
@@ -230,7 +232,7 @@ impl FairQueue {
         }
     }
 
-    /// Forgets a pipe. If a message from it is half read, the other parts can still be received.
+    /// Removes a pipe. If a message from it is half read, the other parts can still be received.
     pub(crate) fn detach(&mut self, pipes: &mut Pipes, pipe: PipeId) {
         match self.watch.get_mut(pipe.0 as usize) {
             None | Some(Watch::Absent) => return,
@@ -242,7 +244,8 @@ impl FairQueue {
         }
         self.active.swap_remove(index);
         if self.current == self.active.len() {
-            // The current one was the last: it has moved into the gap, or it is the one that left.
+            // The current pipe was the last one: it has moved into the gap, or it is the pipe that
+            // was removed.
             self.current = if index < self.active.len() { index } else { 0 };
         }
     }
@@ -251,10 +254,10 @@ impl FairQueue {
         let rest = self.rest.insert(Box::default());
         match pipes.get(pipe).map_or(Ok(false), |pipe| keep_message(pipe, rest)) {
             Ok(true) => {}
-            // Pipes show whole messages only, so this is not reached; the receiver must see an end
-            // in any case.
+            // Pipes show whole messages only, so this code is not reached. The receiver must see an
+            // end in any case.
             Ok(false) => rest.push_back(Message::new()),
-            // What cannot be kept whole is not kept.
+            // If there is no memory for all parts, keep no part.
             Err(NoMemory) => rest.clear(),
         }
     }
@@ -267,7 +270,7 @@ impl FairQueue {
         }
     }
 
-    /// The current pipe was found empty. `stays`: it must be looked at again.
+    /// Passes the current pipe, which was found empty. `stays`: it must be polled again.
     fn pass_by(&mut self, stays: bool) {
         if stays {
             return self.advance();
@@ -279,7 +282,7 @@ impl FairQueue {
         }
     }
 
-    /// The pipe from which all parts come, until another one has news. `None`: there are more.
+    /// The pipe from which all parts come, until another one has news. `None` if there are several.
     #[inline]
     pub(crate) fn sole(&self) -> Option<PipeId> {
         match self.active[..] {
@@ -291,7 +294,7 @@ impl FairQueue {
     /// Receives the next part, of the begun message if there is one.
     #[inline]
     pub(crate) fn recv(&mut self, pipes: &mut Pipes, target: &mut Target<'_>) -> Result<Received, Error> {
-        // The usual case: a message of one part, at hand where it is to come from.
+        // The common case: a message of one part is available in the current pipe.
         if !pipes.receiving
             && let Some(&id) = self.active.get(self.current)
             && let Some(pipe) = pipes.get(id)
@@ -367,15 +370,15 @@ impl FairQueue {
         Ok(received)
     }
 
-    /// Whether there is nothing that `select` would find, as far as a look at each pipe tells;
-    /// `false` says nothing.
+    /// True if `select` would certainly find no message, by a quick check of each pipe. After
+    /// `false` it may still find none.
     #[inline]
     pub(crate) fn is_silent(&self, pipes: &mut Pipes) -> bool {
         self.active.iter().all(|&id| pipes.get(id).is_some_and(|pipe| pipe.is_silent()))
     }
 
-    /// Chooses the pipe of the next message, which `recv` then takes. `None`: nothing to receive.
-    /// Not within a message.
+    /// Chooses the pipe of the next message, which `recv` then takes. Returns `None` if there is no
+    /// message. Not allowed within a message.
     #[inline]
     pub(crate) fn select(&mut self, pipes: &mut Pipes) -> Option<PipeId> {
         let mut untried = self.active.len();
@@ -411,27 +414,27 @@ impl FairQueue {
         }
     }
 
-    /// Whether `recv` would deliver a part now.
+    /// True if `recv` would deliver a part now.
     pub(crate) fn can_recv(&mut self, pipes: &mut Pipes) -> bool {
         pipes.receiving || self.select(pipes).is_some()
     }
 }
 
-/// Reads and drops all that has come from a peer that has nothing to say (to PUSH), so that it
-/// cannot pile up.
+/// Reads and drops all messages from a peer that should not send any (to PUSH), so that they cannot
+/// pile up.
 pub(crate) fn discard(pipes: &mut Pipes, id: PipeId) {
     if let Some(pipe) = pipes.get(id) {
         while drop_part(pipe) {}
     }
 }
 
-/// Drops the next part; false if no whole message is there.
+/// Drops the next part. Returns false if there is no whole message.
 pub(super) fn drop_part(pipe: &mut Pipe) -> bool {
     matches!(pipe.recv(&mut Target::Buffer(&mut [])), Ok(Some(_)))
 }
 
-/// Moves the next message of `pipe`, or what is left of it, to `parts`. Whether there was one.
-/// Without memory for it, some of its parts are still in the pipe.
+/// Moves the next message of `pipe`, or its remaining parts, to `parts`. Returns true if there was
+/// a message. If memory is short, some of its parts are still in the pipe.
 pub(super) fn keep_message(pipe: &mut Pipe, parts: &mut VecDeque<Message>) -> Result<bool, NoMemory> {
     let mut part = Message::new();
     loop {

@@ -1,17 +1,18 @@
-//! The pattern of a socket, with the routes that it has decided on: the only way to call it.
+//! The pattern of a socket, with the routes that it has chosen. All calls of a pattern go through
+//! this type.
 //!
-//! Here stands how long a route holds, so that no pattern has to think of it. Each call of a
-//! pattern falls under one of four rules:
+//! This file decides how long a route is valid, so patterns need no code for that. Each call of a
+//! pattern follows one of four rules:
 //!
-//! | call | the route for what is sent | for what is received |
+//! | call | the send route | the receive route |
 //! |---|---|---|
-//! | `send` | is the one returned; after an error, none | holds |
-//! | `recv` | holds | is the one returned; after an error, none |
-//! | `can_send`, `can_send_refused`, `can_recv` | holds | holds |
-//! | all that tell the pattern something ([`Routed::told`]) | ends | ends |
+//! | `send` | is the returned one; ends after an error | stays valid |
+//! | `recv` | stays valid | is the returned one; ends after an error |
+//! | `can_send`, `can_send_refused`, `can_recv` | stays valid | stays valid |
+//! | all calls that tell the pattern something ([`Routed::told`]) | ends | ends |
 //!
-//! In `recv` and `can_recv` a pattern may also learn what its peers want (`Pipes::recv_any`). Then
-//! the route for what is sent ends, too.
+//! In `recv` and `can_recv` a pattern may also read commands of its peers (`Pipes::recv_any`). Then
+//! the send route ends too.
 
 use super::Pattern;
 use crate::error::Error;
@@ -22,19 +23,19 @@ use std::ops::Deref;
 /// A pattern and its routes.
 pub(crate) struct Routed {
     pattern: Box<dyn Pattern>,
-    /// What the socket follows before it calls the pattern.
+    /// The routes that the socket follows before it calls the pattern.
     pub(crate) routes: Routes,
-    /// Something says which topics peers may use.
+    /// True if a policy or an authorizer limits the topics that peers may use.
     pub(crate) keeps_topics: bool,
 }
 
 impl Routed {
-    /// A pattern that has decided nothing yet.
+    /// Wraps a pattern that has not chosen a route yet.
     pub(crate) fn new(pattern: Box<dyn Pattern>) -> Self {
         Routed { pattern, routes: Routes::default(), keeps_topics: false }
     }
 
-    /// From now on the keeper says which topics peers may use.
+    /// Lets the keeper decide which topics peers may use, from now on.
     pub(crate) fn keep_topics(&mut self, keeper: Arc<dyn Keeper>) {
         self.keeps_topics = true;
         if let Some(other) = self.told().keep_topics(keeper) {
@@ -42,14 +43,14 @@ impl Routed {
         }
     }
 
-    /// The pattern, to be told something: that pipes come, go or have something to read, what the
-    /// program wants, an option.
+    /// Returns the pattern, for a call that tells it something: a new, ended or readable pipe, a
+    /// request of the program, an option. Ends all routes.
     pub(crate) fn told(&mut self) -> &mut dyn Pattern {
         self.routes.end();
         &mut *self.pattern
     }
 
-    /// As [`Pattern::send`]. The route is kept.
+    /// As [`Pattern::send`]. Stores the route.
     #[inline]
     pub(crate) fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         match self.pattern.send(pipes, part) {
@@ -64,7 +65,7 @@ impl Routed {
         }
     }
 
-    /// As [`Pattern::recv`]. The route is kept.
+    /// As [`Pattern::recv`]. Stores the route.
     #[inline]
     pub(crate) fn recv(
         &mut self,
@@ -100,7 +101,8 @@ impl Routed {
         can
     }
 
-    /// What peers have told the pattern may change where messages go.
+    /// Ends the send route if the pattern has read commands of its peers, because they may change
+    /// the destination of messages.
     #[inline]
     fn heed(&mut self, pipes: &mut Pipes) {
         if pipes.heard {
@@ -110,7 +112,7 @@ impl Routed {
     }
 }
 
-/// Calls that leave the pattern as it is.
+/// Calls that do not change the pattern.
 impl Deref for Routed {
     type Target = dyn Pattern;
 

@@ -1,12 +1,13 @@
-//! ROUTER (RFC 28): every peer has a routing id; the first part of a message names the peer it goes
-//! to, or has come from.
+//! ROUTER (RFC 28): every peer has a routing id. The first part of a message names the peer that it
+//! goes to or comes from.
 //!
-//! A peer is addressable from `ready` on: by the id that it brought, by the one set with
-//! ZMQ_CONNECT_ROUTING_ID, or by a made one. A second peer with an id in use is ignored (what it
-//! sends is dropped) until the first one goes. With ZMQ_ROUTER_HANDOVER the second takes over, and
-//! the first is ignored. A peer that has gone has no id, though its messages may still have to be
-//! received. What a peer had sent before it lost its id is received before anything from the next.
-//! With ZMQ_ROUTER_RAW the peers are plain byte streams and an empty message closes one.
+//! A peer is addressable from `ready` on: by the id that it announced, by the one set with
+//! ZMQ_CONNECT_ROUTING_ID, or by a generated one. A second peer with an id in use is ignored (its
+//! messages are dropped) until the first one leaves. With ZMQ_ROUTER_HANDOVER the second peer takes
+//! over the id, and the first is ignored. A peer that has left has no id, but may still have unread
+//! messages. Messages that a peer had sent before it lost its id are received before any message
+//! from the next peer. With ZMQ_ROUTER_RAW the peers are plain byte streams, and sending an empty
+//! message closes one.
 
 use super::Pattern;
 use super::greeting::{greet, probe};
@@ -19,9 +20,9 @@ use crate::pipe::{Else, Part, Pipe, PipeId, Pipes, Received, Route, Target};
 #[cfg(test)]
 mod tests;
 
-/// ZMQ_ROUTER_NOTIFY: tell of peers that have come.
+/// ZMQ_ROUTER_NOTIFY: notify the program of new peers.
 const NOTIFY_CONNECT: i32 = 1;
-/// ZMQ_ROUTER_NOTIFY: tell of peers that have gone.
+/// ZMQ_ROUTER_NOTIFY: notify the program of peers that have left.
 const NOTIFY_DISCONNECT: i32 = 2;
 
 /// The behaviour of a ROUTER socket.
@@ -31,12 +32,12 @@ pub(crate) struct Router {
     ids: RoutingIds,
     notices: Notices,
     ignored: Ignored,
-    /// The peer without room that a message was refused for (ZMQ_ROUTER_MANDATORY).
+    /// The full peer that caused a message to be refused (ZMQ_ROUTER_MANDATORY).
     refused: Option<PipeId>,
 }
 
 impl Router {
-    /// Makes a pipe addressable by `routing_id`, if no other pipe has it, or loses it now.
+    /// Makes a pipe addressable by `routing_id`, if the id is free or its holder loses it now.
     fn identify(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         if let Some(holder) = self.ids.holder(&routing_id) {
             if !pipes.has_gone(holder) && !pipes.options.router_handover {
@@ -48,7 +49,7 @@ impl Router {
         let notify = pipes.options.router_notify;
         self.ids.insert(pipes, id, routing_id);
         let Some(pipe) = pipes.get(id) else { return };
-        // One that we go to has yet to be reached: `ready` tells of it.
+        // If we connect to the peer, it is not connected yet: `ready` notifies later.
         if notify & NOTIFY_CONNECT != 0 && !pipe.is_inproc() && pipe.peer.info().is_some() {
             let routing_id = pipe.peer.routing_id.clone();
             self.notices.push(pipe, &routing_id);
@@ -56,7 +57,7 @@ impl Router {
         self.incoming.attach(id);
     }
 
-    /// Drops what this pipe sends until the name that it wants is free.
+    /// Drops the messages of this pipe until the routing id that it wants is free.
     fn ignore(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         let Some(pipe) = pipes.get(id) else { return };
         pipe.peer.routing_id = routing_id;
@@ -64,7 +65,8 @@ impl Router {
         discard(pipes, id);
     }
 
-    /// Takes the name of an addressable pipe for another one. What it has sent is received first.
+    /// Takes the routing id from an addressable pipe, for another one. Its earlier messages are
+    /// received first.
     fn replace(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(routing_id) = self.forget(pipes, id) else { return };
         if pipes.drain(id, |pipe| self.notices.take(pipe, &routing_id)) {
@@ -75,7 +77,7 @@ impl Router {
         }
     }
 
-    /// ZMQ_ROUTER_NOTIFY: this pipe had `routing_id`.
+    /// Notifies for ZMQ_ROUTER_NOTIFY that this pipe has lost `routing_id`.
     fn notify_gone(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: &[u8]) {
         if pipes.options.router_notify & NOTIFY_DISCONNECT != 0
             && let Some(pipe) = pipes.get(id)
@@ -87,9 +89,9 @@ impl Router {
         }
     }
 
-    /// Gives a name to the pipe that is to have it next, if one waits for it.
+    /// Gives the routing id to the next pipe that waits for it.
     fn pass_on(&mut self, pipes: &mut Pipes, routing_id: &[u8]) {
-        // With ZMQ_ROUTER_HANDOVER the one that came last.
+        // With ZMQ_ROUTER_HANDOVER the last arrival gets it.
         let heir = self.ignored.heir(routing_id, pipes.options.router_handover);
         if let Some(id) = heir
             && let Some(pipe) = pipes.get(id)
@@ -99,7 +101,7 @@ impl Router {
         }
     }
 
-    /// Ends all that is under way with an addressable pipe; its former routing id.
+    /// Ends all unfinished operations with an addressable pipe. Returns its former routing id.
     fn forget(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
         if pipes.names.begun() == Some(Some(id)) {
             pipes.names.begin(None);
@@ -114,11 +116,11 @@ impl Router {
         self.ids.remove(pipes, id)
     }
 
-    /// The first part of a message: finds the peer. The part is not sent on.
+    /// Handles the first part of a message: finds the peer. The part is not forwarded.
     fn address(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<(), Error> {
         let mandatory = pipes.options.router_mandatory;
         let id = self.ids.find(pipes, part.bytes());
-        // A message that is not refused but dropped must have every chance.
+        // If the message would be dropped and not refused, try everything to find room.
         let has_room = |pipe: &mut Pipe| match mandatory {
             true => pipe.has_room(Else::Refuse { patient: part.patient }),
             false => pipe.has_room(Else::Lose),
@@ -136,7 +138,7 @@ impl Router {
         Ok(())
     }
 
-    /// A part that is not the first one of its message.
+    /// Handles a part that is not the first one of its message.
     fn go_on(&mut self, pipes: &mut Pipes, to: Option<PipeId>, part: &mut Part<'_>) -> Result<(), Error> {
         let raw = pipes.options.router_raw;
         part.more &= !raw;
@@ -173,8 +175,7 @@ impl Router {
         Route::named(sole, pipes.receiving)
     }
 
-    /// What the ignored pipes have sent is dropped; those that do not announce it are looked at
-    /// here.
+    /// Drops the messages of ignored pipes that do not announce them.
     fn discard_ignored(&mut self, pipes: &mut Pipes) {
         for &id in self.ignored.unannounced() {
             discard(pipes, id);
@@ -208,7 +209,7 @@ impl Pattern for Router {
             self.identify(pipes, id, routing_id);
         } else if notify != 0 && !pipe.is_inproc() && !self.ignored.contains(id) {
             let routing_id = pipe.peer.routing_id.clone();
-            // The pipe has outlived its connection, the peer keeps its name.
+            // The pipe has outlived its connection, and the peer keeps its id.
             if reconnected && notify & NOTIFY_DISCONNECT != 0 {
                 self.notices.push(pipe, &routing_id);
             }
@@ -227,7 +228,7 @@ impl Pattern for Router {
             if let Some(pipe) = pipes.get(id)
                 && pipe.has_ended()
             {
-                // Its name is free, though there may be something of it to be received.
+                // Its routing id is free, although it may still have unread messages.
                 let routing_id = pipe.peer.routing_id.clone();
                 self.pass_on(pipes, &routing_id);
             }
@@ -249,7 +250,7 @@ impl Pattern for Router {
     fn send(&mut self, pipes: &mut Pipes, part: &mut Part<'_>) -> Result<Route, Error> {
         match pipes.names.begun() {
             Some(to) => self.go_on(pipes, to, part)?,
-            // A routing id with nothing behind it is no message.
+            // A routing id without further parts is not a message.
             None if part.more => self.address(pipes, part)?,
             None => part.consume(),
         }
@@ -275,8 +276,8 @@ impl Pattern for Router {
     }
 
     fn can_send(&mut self, pipes: &mut Pipes) -> bool {
-        // Without ZMQ_ROUTER_MANDATORY a message that has nowhere to go is dropped, so sending
-        // never blocks.
+        // Without ZMQ_ROUTER_MANDATORY a message without a destination is dropped, so sending never
+        // blocks.
         pipes.names.begun().is_some()
             || !pipes.options.router_mandatory
             || self.ids.iter().any(|id| pipes.get(id).is_some_and(|pipe| pipe.has_room(Else::Wait)))
@@ -301,7 +302,7 @@ impl Pattern for Router {
     }
 }
 
-/// A message is dropped: the peer that it is for has no room, or none has that routing id.
+/// Counts a dropped message: its peer has no room, or the routing id is unknown.
 #[cold]
 fn count_dropped(pipes: &mut Pipes, id: Option<PipeId>, name: &[u8]) {
     match id.and_then(|id| pipes.get(id)).filter(|pipe| !pipe.has_ended()) {

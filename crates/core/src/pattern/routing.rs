@@ -1,9 +1,9 @@
-//! Peers by name: what ROUTER and STREAM have in common (RFC 28).
+//! Peers by routing id: the common part of ROUTER and STREAM (RFC 28).
 //!
-//! [`RoutingIds`] finds the pipe of a routing id, in the table only if it is not the expected one
-//! (`pipe::names`), and makes ids for peers that bring none. [`Notices`] holds what is received
-//! before anything from the peers: notifications that a peer has come or gone, and the messages of
-//! peers that have lost their names.
+//! [`RoutingIds`] finds the pipe of a routing id. The table is used only if the id is not the
+//! expected one (`pipe::names`). [`RoutingIds`] also generates ids for peers without one.
+//! [`Notices`] holds the messages that are received before any message from the peers:
+//! notifications of connects and disconnects, and the messages of peers that have lost their ids.
 
 use super::hash::SeededHash;
 use super::rotation::keep_message;
@@ -13,28 +13,26 @@ use crate::pipe::{Pipe, PipeId, Pipes, Received, Target};
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-/// The names of the pipes that can be addressed. `Peer::routing_id` holds the name of each,
-/// `Pipes::names` what is compared of it.
+/// The routing ids of the addressable pipes. `Peer::routing_id` holds the id of each pipe,
+/// `Pipes::names` the part that is compared.
 #[derive(Debug)]
 pub(crate) struct RoutingIds {
     pipes: HashMap<Vec<u8>, PipeId, SeededHash>,
-    /// Number of the next id to make.
+    /// Number of the next generated id.
     next: u32,
 }
 
 impl Default for RoutingIds {
     fn default() -> Self {
         let hash = SeededHash::default();
-        // Ids start anywhere, so that one that outlives this socket does not name a peer of the
-        // next.
+        // Ids start at a random number, so that an old id does not name a peer of the next socket.
         let next = hash.hash_one(0_u32) as u32;
         RoutingIds { pipes: HashMap::with_hasher(hash), next }
     }
 }
 
 impl RoutingIds {
-    /// Makes an id that no pipe has: a zero byte, which no peer may choose as the first one, and a
-    /// number.
+    /// Generates an unused id: a zero byte, which may not begin a peer's own id, and a number.
     pub(crate) fn make(&mut self) -> Vec<u8> {
         loop {
             let mut id = vec![0];
@@ -46,7 +44,7 @@ impl RoutingIds {
         }
     }
 
-    /// The pipe of this routing id, to which a message goes.
+    /// The pipe of this routing id, for sending a message.
     #[inline]
     pub(crate) fn find(&self, pipes: &mut Pipes, routing_id: &[u8]) -> Option<PipeId> {
         pipes.find(routing_id, || self.holder(routing_id))
@@ -57,7 +55,7 @@ impl RoutingIds {
         self.pipes.get(routing_id).copied()
     }
 
-    /// Names a pipe. The name must be free.
+    /// Gives a routing id to a pipe. The id must be free.
     pub(crate) fn insert(&mut self, pipes: &mut Pipes, id: PipeId, routing_id: Vec<u8>) {
         let Some(pipe) = pipes.get(id) else { return };
         pipe.peer.routing_id.clone_from(&routing_id);
@@ -65,7 +63,7 @@ impl RoutingIds {
         self.pipes.insert(routing_id, id);
     }
 
-    /// Takes the name of a pipe back, if it has one.
+    /// Takes the routing id from a pipe, if it has one.
     pub(crate) fn remove(&mut self, pipes: &mut Pipes, id: PipeId) -> Option<Vec<u8>> {
         let routing_id = std::mem::take(&mut pipes.get(id)?.peer.routing_id);
         if self.holder(&routing_id) != Some(id) {
@@ -76,21 +74,22 @@ impl RoutingIds {
         Some(routing_id)
     }
 
-    /// The pipes that can be addressed.
+    /// The addressable pipes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = PipeId> {
         self.pipes.values().copied()
     }
 }
 
-/// What is received before anything from the peers, in order: notifications that a peer has come or
-/// gone (a routing id and an empty part), and messages of peers that have lost their names.
+/// Messages that are received before any message from the peers, in order: notifications of a
+/// connect or disconnect (a routing id and an empty part), and messages of peers that have lost
+/// their ids.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     parts: VecDeque<Message>,
 }
 
 impl Notices {
-    /// A notification about `pipe`, whose name is `routing_id`; none if there is no memory for it.
+    /// Adds a notification about `pipe`, whose id is `routing_id`. Drops it if there is no memory.
     pub(crate) fn push(&mut self, pipe: &Pipe, routing_id: &[u8]) {
         if self.introduce(pipe, routing_id).is_ok() {
             let mut part = Message::new();
@@ -99,7 +98,7 @@ impl Notices {
         }
     }
 
-    /// The first part of a message, and room for a second one.
+    /// Adds the first part of a message, and reserves room for a second one.
     fn introduce(&mut self, pipe: &Pipe, routing_id: &[u8]) -> Result<(), NoMemory> {
         let mut part = Message::try_from_slice(routing_id).ok_or(NoMemory)?;
         self.parts.try_reserve(2)?;
@@ -109,8 +108,8 @@ impl Notices {
         Ok(())
     }
 
-    /// Moves the next message of `pipe` here, under the name `routing_id`; drops it if there is no
-    /// memory for that. False: there is none.
+    /// Moves the next message of `pipe` here, under `routing_id`. Drops the message if there is no
+    /// memory. Returns false if there is no message.
     pub(crate) fn take(&mut self, pipe: &mut Pipe, routing_id: &[u8]) -> bool {
         if !pipe.can_recv() {
             return false;
@@ -127,7 +126,7 @@ impl Notices {
         })
     }
 
-    /// Whether there is none.
+    /// True if there are no messages here.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()

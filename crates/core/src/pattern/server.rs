@@ -1,9 +1,9 @@
-//! SERVER (RFC 47) and PEER (RFC 51): every peer has a number, which received messages carry and
-//! which says where a message goes (`Message::routing_id`). Messages have one part.
+//! SERVER (RFC 47) and PEER (RFC 51): every peer has a number. Received messages carry it, and the
+//! program sets it to address a message (`Message::routing_id`). Messages have one part.
 //!
-//! A peer has its number from `attach` on, so that zmq_connect_peer can tell it; it keeps it as
-//! long as its pipe lives, also while its connection is lost. Numbers are not used again before all
-//! others were.
+//! A peer has its number from `attach` on, so that zmq_connect_peer can return it. The peer keeps
+//! the number as long as its pipe lives, even while its connection is lost. A number is reused only
+//! after all others have been used.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -20,20 +20,21 @@ use crate::pipe::{Body, Else, Part, PipeId, Pipes, Received, Route, Target};
 pub(crate) struct Server {
     incoming: FairQueue,
     pipes: HashMap<u32, PipeId, SeededHash>,
-    /// By number of the pipe: the peer's routing id, 0 for none.
+    /// By pipe number: the peer's routing id, 0 for no peer.
     routing_ids: Vec<u32>,
-    /// The last peer that a message went to or came from: most go where the one before did.
+    /// The last peer that a message went to or came from. Most messages go to the same peer as the
+    /// one before.
     last: (u32, Option<PipeId>),
     next: u32,
-    /// The peer without room that a message was refused for.
+    /// The full peer that caused a message to be refused.
     refused: Option<PipeId>,
 }
 
 impl Default for Server {
     fn default() -> Self {
         let hash = SeededHash::default();
-        // Numbers start anywhere, so that one that outlives this socket does not name a peer of the
-        // next.
+        // Numbers start at a random value, so that an old number does not name a peer of the next
+        // socket.
         let next = hash.hash_one(0_u32) as u32;
         Server {
             incoming: FairQueue::single(),
@@ -47,7 +48,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// A number that no peer has; never 0.
+    /// Returns an unused number, never 0.
     fn make(&mut self) -> u32 {
         loop {
             let routing_id = self.next;
@@ -137,7 +138,7 @@ impl Pattern for Server {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // Whether a message is taken depends on where it goes.
+        // The answer depends on the destination of the message.
         true
     }
 

@@ -1,15 +1,15 @@
-//! `Short`: a list of small values that mostly has one or two of them, and then needs no memory of
-//! its own.
+//! `Short`: a list of small values that usually has one or two of them and then needs no
+//! allocation.
 
 use std::ops::{Deref, DerefMut};
 
-/// A `Vec` that begins in place: with `N` such that it is no larger than one where addresses have
-/// 64 bits.
+/// A `Vec` that starts in place. Choose `N` so that it is no larger than a `Vec` on a 64-bit
+/// system.
 #[derive(Debug)]
 pub(super) enum Short<T, const N: usize> {
-    /// The first `N` of them.
+    /// The first `N` values.
     Here([T; N], u8),
-    /// There were more once.
+    /// The list has once had more than `N` values.
     Heap(Vec<T>),
 }
 

@@ -1,38 +1,39 @@
-//! Which publishers may publish what, as SUB and XSUB look at it: two kinds of subscribers, of
-//! which the usual one does not look.
+//! Permissions of publishers, as SUB and XSUB check them. There are two implementations; the usual
+//! one allows everything and checks no message.
 
 use crate::conn::PeerInfo;
 use crate::pipe::{Keeper, Pipe, PipeId, Pipes};
 use crate::sync::Arc;
 use tautline_policy::{Act, Topics};
 
-/// Decides by where a message comes from.
+/// Decides on a message by its publisher.
 pub(crate) trait Sieve: Send + 'static {
-    /// What is known of a publisher.
+    /// The permissions of a publisher.
     type May;
-    /// It may look at the messages of sockets that want all.
+    /// True if it may check messages even for sockets that want all messages.
     const OF_ALL: bool;
 
-    /// Whether messages must be looked at.
+    /// True if messages must be checked.
     fn looks(&self) -> bool;
 
-    /// What a publisher may do.
+    /// Returns the permissions of a publisher.
     fn may(&self, pipe: &Pipe) -> Self::May;
 
-    /// The topic, if it may not publish a message whose first part is `head` followed by `tail`.
+    /// Returns the topic if the publisher may not publish it. The first part of the message is
+    /// `head` followed by `tail`.
     fn refused(&self, may: &Self::May, head: &[u8], tail: &[u8]) -> Option<Vec<u8>>;
 
-    /// A message with this topic is dropped.
+    /// Counts and reports a dropped message with this topic.
     fn tell(&mut self, pipes: &mut Pipes, id: PipeId, topic: &[u8]);
 
-    /// The publisher is there.
+    /// Handles the connect of a publisher.
     fn met(&mut self, id: PipeId, pipe: &Pipe);
 
-    /// It has gone.
+    /// Handles the end of a publisher.
     fn left(&mut self, id: PipeId);
 }
 
-/// Any publisher may publish anything.
+/// Any publisher may publish any topic.
 #[derive(Debug)]
 pub(crate) struct Open;
 
@@ -60,19 +61,19 @@ impl Sieve for Open {
     fn left(&mut self, _: PipeId) {}
 }
 
-/// Publishers may publish what the policy and the program let them.
+/// Publishers may publish the topics that the policy and the program allow.
 pub(crate) struct Kept {
     keeper: Arc<dyn Keeper>,
-    /// The policy has something to say about one of them, or had.
+    /// True if the policy limits a publisher, or has limited one.
     looks: bool,
-    /// Of these something was told already.
+    /// Publishers for which a refusal was already reported.
     told: Vec<PipeId>,
 }
 
-/// What a publisher may do.
+/// The permissions of a publisher.
 pub(crate) struct May {
     topics: Option<Arc<Topics>>,
-    /// What the keeper is asked with, where it is.
+    /// The publisher, for requests to the keeper. `None` if the keeper is not asked.
     peer: Option<PeerInfo>,
 }
 
@@ -91,7 +92,7 @@ impl Sieve for Kept {
     }
 
     fn may(&self, pipe: &Pipe) -> May {
-        // Both ends of inproc are one program.
+        // Both ends of inproc belong to one program.
         let peer = pipe.peer.info().filter(|_| !pipe.is_inproc());
         May {
             topics: peer.and_then(|peer| peer.topics.clone()),

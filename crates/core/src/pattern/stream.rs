@@ -1,8 +1,8 @@
-//! STREAM: peers that speak no ZMTP. Whatever bytes arrive are one message: the peer's routing id
-//! and a part with the bytes.
+//! STREAM: peers that do not use ZMTP. Bytes that arrive are delivered as a message: the peer's
+//! routing id and a part with the bytes.
 //!
-//! With ZMQ_STREAM_NOTIFY (on by default) an empty message tells that a peer has come or gone.
-//! Sending an empty message to a peer closes it. Routing ids are made here, or set with
+//! With ZMQ_STREAM_NOTIFY (on by default) an empty message reports a connect or disconnect. Sending
+//! an empty message to a peer closes it. Routing ids are generated here, or set with
 //! ZMQ_CONNECT_ROUTING_ID.
 
 use super::Pattern;
@@ -21,11 +21,11 @@ pub(crate) struct Stream {
     incoming: FairQueue,
     ids: RoutingIds,
     notices: Notices,
-    /// The routing id was sent, the bytes are due.
+    /// True if the routing id was sent and the bytes are due.
     sending: bool,
-    /// Where they go; `None`: they are dropped.
+    /// Destination of the bytes. `None` means that they are dropped.
     sending_to: Option<PipeId>,
-    /// The peer without room that a message was refused for.
+    /// The full peer that caused a message to be refused.
     refused: Option<PipeId>,
 }
 
@@ -57,8 +57,8 @@ impl Pattern for Stream {
         if chosen.is_empty() || self.ids.holder(&chosen).is_some() {
             let made = self.ids.make();
             self.ids.insert(pipes, id, made.clone());
-            // How a program learns the id of the peer it has just connected to: ZMQ_ROUTING_ID
-            // tells it.
+            // ZMQ_ROUTING_ID returns this id, so that a program learns the id of the peer that it
+            // has just connected to.
             Arc::make_mut(&mut pipes.options).routing_id = made;
         } else {
             self.ids.insert(pipes, id, chosen);
@@ -70,7 +70,7 @@ impl Pattern for Stream {
         let Some(pipe) = pipes.get(id) else { return };
         let routing_id = pipe.peer.routing_id.clone();
         if reconnected {
-            // The end of the former connection.
+            // This notification reports the end of the former connection.
             self.notify(pipes, id, &routing_id);
         }
         self.notify(pipes, id, &routing_id);
@@ -94,8 +94,8 @@ impl Pattern for Stream {
                 let id = self.ids.find(pipes, part.bytes()).ok_or(Error::HostUnreachable)?;
                 let Some(pipe) = pipes.get(id) else { return Err(Error::HostUnreachable) };
                 if !pipe.has_room(Else::Wait) {
-                    // What is sent to a peer that has gone is never read, so waiting for room would
-                    // never end.
+                    // A peer that has left never reads its messages, so a wait for room would never
+                    // end.
                     self.refused = (!pipe.has_ended()).then_some(id);
                     return Err(if self.refused.is_some() { Error::Again } else { Error::HostUnreachable });
                 }

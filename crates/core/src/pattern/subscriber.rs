@@ -1,10 +1,10 @@
-//! SUB and XSUB (RFC 29): tell every publisher which topics are wanted, and receive from all of
-//! them fairly. SUB subscribes by option and lets only matching messages through; XSUB subscribes
-//! by sending messages, hands on whatever comes, and may send other messages to the publishers too.
+//! SUB and XSUB (RFC 29): send the wanted topics to every publisher, and receive from all of them
+//! fairly. SUB subscribes by option and delivers only matching messages. XSUB subscribes by sending
+//! messages, delivers every message, and may send other messages to the publishers.
 //!
-//! Each pipe gets all subscriptions when it is attached, and again when its connection was lost and
-//! is there again. Equal subscriptions are counted; each one is passed on, but only the last
-//! cancellation is (ZMQ_XSUB_VERBOSE_UNSUBSCRIBE: each).
+//! Each pipe gets all subscriptions when it is attached, and again after each reconnect. Equal
+//! subscriptions are counted. Each subscription is forwarded, but only the last cancellation (with
+//! ZMQ_XSUB_VERBOSE_UNSUBSCRIBE each one).
 
 use super::Pattern;
 use super::fan_out::FanOut;
@@ -22,24 +22,24 @@ mod tests;
 
 /// The behaviour of a SUB or XSUB socket.
 pub(crate) struct Subscriber<S> {
-    /// SUB: messages without a subscription are dropped here too, and nothing can be sent.
+    /// True for SUB: it also drops messages without a subscription here, and cannot send.
     filters: bool,
     subscriptions: OwnSubscriptions,
     incoming: FairQueue,
     upstream: FanOut,
-    /// XSUB: later parts of the message being sent may be subscriptions.
+    /// XSUB: true if later parts of the message being sent may be subscriptions.
     may_subscribe: bool,
-    /// A message that has passed the filter, taken from a pipe that cannot be looked into
+    /// A message that has passed the filter, taken from a pipe that does not support peeking
     /// (ZMQ_CONFLATE).
     passed: Option<Message>,
-    /// Room to build a command.
+    /// Buffer for building a command.
     scratch: Vec<u8>,
-    /// Which publishers may publish what.
+    /// Permissions of the publishers.
     sieve: S,
 }
 
 impl Subscriber<Open> {
-    /// A SUB (`filters`) or an XSUB.
+    /// Creates a SUB (`filters`) or an XSUB.
     pub(crate) fn new(filters: bool) -> Self {
         Subscriber {
             filters,
@@ -64,7 +64,7 @@ impl<S: Sieve> Subscriber<S> {
         }
     }
 
-    /// Counts a subscription or cancellation; whether the publishers are told.
+    /// Counts a subscription or cancellation. Returns true if it must be sent to the publishers.
     fn count(&mut self, pipes: &Pipes, topic: &[u8], subscribe: bool) -> Result<bool, NoMemory> {
         let prefix = command::subscribe_prefix().len().max(command::cancel_prefix().len());
         self.scratch.clear();
@@ -77,7 +77,7 @@ impl<S: Sieve> Subscriber<S> {
         Ok(self.subscriptions.remove(topic) || pipes.options.xsub_verbose_unsubscribe)
     }
 
-    /// Tells all publishers of a subscription or cancellation.
+    /// Sends a subscription or cancellation to all publishers.
     fn tell(&mut self, pipes: &mut Pipes, topic: &[u8], subscribe: bool) {
         write_command(&mut self.scratch, subscribe, topic);
         for &id in self.upstream.pipes() {
@@ -87,21 +87,21 @@ impl<S: Sieve> Subscriber<S> {
         }
     }
 
-    /// Whether messages need not be looked at.
+    /// True if messages need no check.
     #[inline]
     fn passes_all(&self, pipes: &Pipes) -> bool {
         !self.sieve.looks()
             && (!self.filters || (self.subscriptions.match_all() && !pipes.options.invert_matching))
     }
 
-    /// Whether a message is wanted whose first part is `head` followed by `tail`.
+    /// True if a message is wanted. Its first part is `head` followed by `tail`.
     #[inline]
     fn wants(&self, invert: bool, head: &[u8], tail: &[u8]) -> bool {
-        // An XSUB wants what it gets.
+        // An XSUB wants every message.
         (S::OF_ALL && !self.filters) || self.subscriptions.matches(head, tail) != invert
     }
 
-    /// Drops messages that are not wanted; false if no other is there.
+    /// Drops unwanted messages. Returns false if there is no wanted one.
     fn find(&mut self, pipes: &mut Pipes) -> Result<bool, NoMemory> {
         let invert = pipes.options.invert_matching;
         while let Some(id) = self.incoming.select(pipes) {
@@ -187,7 +187,7 @@ impl<S: Sieve> Pattern for Subscriber<S> {
                 part.consume();
                 return Ok(Route::ASK);
             }
-            // Within a multi-part message it stays a part.
+            // Within a multipart message it is also sent as a part.
         }
         self.upstream.send(pipes, part);
         Ok(Route::ASK)
@@ -210,7 +210,7 @@ impl<S: Sieve> Pattern for Subscriber<S> {
     }
 
     fn can_send(&mut self, _pipes: &mut Pipes) -> bool {
-        // XSUB: publishers without room miss the message; none is waited for.
+        // XSUB: publishers without room miss the message. Sending never waits.
         !self.filters
     }
 
@@ -221,7 +221,7 @@ impl<S: Sieve> Pattern for Subscriber<S> {
         if self.passes_all(pipes) {
             self.incoming.can_recv(pipes)
         } else {
-            // A receive that has no memory to look at a message does not wait either.
+            // If there is no memory to check a message, a receive fails at once and does not block.
             self.find(pipes).unwrap_or(true)
         }
     }

@@ -1,9 +1,9 @@
-//! Which peers want which topics: the store of PUB, XPUB and RADIO (topics of each pipe) and that
-//! of SUB and XSUB (a count per topic).
+//! Subscriptions: the store of PUB, XPUB and RADIO (topics of each pipe) and that of SUB and XSUB
+//! (a count per topic).
 //!
-//! What a peer has subscribed to is bounded ([`PeerSubscriptions::held`]), but may be millions of
-//! topics, so when it goes they are taken out in steps. Meanwhile no other peer may get the name of
-//! its pipe (`Pipes::hold`).
+//! The subscriptions of a peer are bounded ([`PeerSubscriptions::held`]), but may be millions of
+//! topics. So when the peer leaves, they are removed in steps. Until the end no other peer may get
+//! the id of its pipe (`Pipes::hold`).
 
 use super::groups::{Change, Groups, Key};
 use super::topics::Topics;
@@ -18,11 +18,12 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-/// With more topics than this a pipe is in no group: coming and going would cost too much.
+/// A pipe with more topics than this is in no group, because joining and leaving a group would cost
+/// too much.
 const GROUPED_TOPICS: usize = 16;
 
-/// How many topics of a pipe that is gone are taken out at a time: as many as are taken in at a
-/// time from a peer that subscribes, so that peers that come and go do not pile up.
+/// Number of topics that one step removes from a pipe that has ended. One step adds as many topics
+/// for a subscribing peer, so peers that connect and disconnect do not pile up.
 const STEP: usize = 1000;
 
 /// The pipes and groups that have a topic.
@@ -32,7 +33,7 @@ pub(crate) struct Subscribers {
     single: Few<PipeId>,
     /// The groups whose members have the topic.
     groups: Few<u32>,
-    /// How many pipes have it, also in groups; never 0.
+    /// Number of pipes with the topic, including members of groups. Never 0.
     all: u32,
 }
 
@@ -50,7 +51,7 @@ impl Subscribers {
     }
 }
 
-/// What a pipe has subscribed to.
+/// The topics of a pipe.
 #[derive(Debug, Default)]
 struct Wanted {
     /// The slots of its topics.
@@ -59,19 +60,19 @@ struct Wanted {
     bytes: u64,
 }
 
-/// A pipe that is gone and still stands with some of its topics.
+/// A pipe that has ended and still has some topics here.
 #[derive(Debug)]
 struct Leaving {
     pipe: PipeId,
-    /// Its topics in byte order, if they must be told in that order.
+    /// Its topics in byte order, if their ends must be reported in that order.
     order: Option<Order>,
 }
 
-/// Subscriptions of peers. A pipe holds a topic once, however often it has subscribed to it.
+/// Subscriptions of peers. A pipe has a topic once, even if it has subscribed to it several times.
 #[derive(Debug, Default)]
 pub(crate) struct PeerSubscriptions {
     topics: Topics<Subscribers>,
-    /// By number of the pipe.
+    /// By pipe number.
     pipes: Vec<Wanted>,
     leaving: Vec<Leaving>,
     groups: Groups,
@@ -79,41 +80,41 @@ pub(crate) struct PeerSubscriptions {
     changed: Vec<PipeId>,
 }
 
-/// A pipe comes to a group or goes.
+/// Entry of a pipe into a group, or exit from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Regrouped {
-    /// It gets its messages by the group.
+    /// The pipe gets its messages by the group.
     Joined(u32, PipeId),
-    /// It gets them by itself again.
+    /// The pipe gets its messages individually again.
     Left(u32, PipeId),
 }
 
-/// Where every message goes, whatever it is.
+/// The common destination of all messages, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sole {
-    /// That has not been found out.
+    /// Not yet determined.
     Unknown,
-    /// It depends.
+    /// There is no common destination.
     Nobody,
-    /// To this pipe alone, which is in no group.
+    /// This pipe alone, which is in no group.
     Pipe(PipeId),
-    /// To the members of this group alone.
+    /// The members of this group alone.
     Group(u32),
 }
 
-/// What a removal meant for a topic.
+/// Effect of a removal on a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Removed {
     /// The pipe did not have the topic.
     Unknown,
-    /// Others still have the topic.
+    /// Other pipes still have the topic.
     Remains,
-    /// No pipe has the topic any more.
+    /// This was the last pipe with the topic.
     Last,
 }
 
 impl PeerSubscriptions {
-    /// None yet; only those that have exactly a given topic will be asked for.
+    /// Creates an empty store that is only asked for exact topics.
     pub(crate) fn exact() -> Self {
         PeerSubscriptions { topics: Topics::exact(), ..PeerSubscriptions::default() }
     }
@@ -123,13 +124,13 @@ impl PeerSubscriptions {
         self.topics.len()
     }
 
-    /// What the topics of `pipe` take, in bytes, were it the only one to have them.
+    /// Memory of the topics of `pipe`, in bytes, as if no other pipe shared them.
     pub(crate) fn held(&self, pipe: PipeId) -> u64 {
         let wanted = self.pipes.get(pipe.0 as usize);
         wanted.map_or(0, |wanted| self.topics.cost(wanted.slots.len(), wanted.bytes))
     }
 
-    /// Whether `pipe` has the topic.
+    /// True if `pipe` has the topic.
     pub(crate) fn has(&self, topic: &[u8], pipe: PipeId) -> bool {
         let wanted = self.pipes.get(pipe.0 as usize);
         wanted.is_some_and(|wanted| self.topics.slot(topic).is_some_and(|slot| wanted.slots.contains(&slot)))
@@ -141,15 +142,15 @@ impl PeerSubscriptions {
         slots.filter_map(|&slot| self.topics.topic(slot)).map(<[u8]>::to_vec).collect()
     }
 
-    /// Makes room for `add`: without it that ends the process where there is no memory.
+    /// Makes room for `add`. Without it, `add` aborts the process if memory is short.
     pub(crate) fn make_room(&mut self, topic: &[u8], pipe: PipeId) -> Result<(), NoMemory> {
         let missing = (pipe.0 as usize + 1).saturating_sub(self.pipes.len());
         self.pipes.try_reserve(missing)?;
         self.topics.make_room(topic)
     }
 
-    /// Subscribes `pipe`, which is in no group (`ungroup`) unless it has the topic already; true if
-    /// no pipe had the topic before.
+    /// Subscribes `pipe`, which must be in no group (`ungroup`) unless it has the topic already.
+    /// Returns true if no pipe had the topic before.
     pub(crate) fn add(&mut self, topic: &[u8], pipe: PipeId) -> bool {
         let slot = self.topics.insert(topic);
         let number = pipe.0 as usize;
@@ -167,7 +168,7 @@ impl PeerSubscriptions {
         subscribers.all == 1
     }
 
-    /// Unsubscribes `pipe`, which is in no group (`ungroup`).
+    /// Unsubscribes `pipe`, which must be in no group (`ungroup`).
     pub(crate) fn remove(&mut self, topic: &[u8], pipe: PipeId) -> Removed {
         let Some(slot) = self.topics.slot(topic) else { return Removed::Unknown };
         let Some(wanted) = self.pipes.get_mut(pipe.0 as usize) else { return Removed::Unknown };
@@ -184,8 +185,8 @@ impl PeerSubscriptions {
         removed
     }
 
-    /// Takes `pipe` out of the topic of `slot`. `gone` is told the topic, and whether no pipe has
-    /// it any more.
+    /// Removes `pipe` from the topic of `slot`. Calls `gone` with the topic and with true if `pipe`
+    /// was the last one.
     fn take_out(&mut self, slot: u32, pipe: PipeId, gone: impl FnOnce(&[u8], bool)) {
         let Some((topic, subscribers)) = self.topics.entry(slot) else { return };
         subscribers.single.remove(pipe);
@@ -197,8 +198,8 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Takes `pipe` out of its group before its topics change. Afterwards it may find another one
-    /// (`regroup`).
+    /// Takes `pipe` out of its group before its topics change. The pipe may enter another group
+    /// later (`regroup`).
     pub(crate) fn ungroup(&mut self, pipe: PipeId, mut each: impl FnMut(Regrouped)) {
         if !self.changed.contains(&pipe) {
             self.changed.push(pipe);
@@ -225,13 +226,13 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Whether `regroup` has something to do.
+    /// True if `regroup` has work to do.
     #[inline]
     pub(crate) fn has_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    /// Groups the pipes whose topics have changed, if `may` be.
+    /// Puts the pipes whose topics have changed into groups, if `may` allows it.
     pub(crate) fn regroup(&mut self, mut may: impl FnMut(PipeId) -> bool, mut each: impl FnMut(Regrouped)) {
         for pipe in std::mem::take(&mut self.changed) {
             let Some(key) = self.key_of(pipe).filter(|_| may(pipe)) else { continue };
@@ -257,19 +258,19 @@ impl PeerSubscriptions {
         }
     }
 
-    /// What tells whether two pipes get the same messages; `None` if the pipe has too many topics
-    /// for that, or none.
+    /// The key of a pipe: pipes with equal keys get the same messages. `None` if the pipe has no
+    /// topics, or too many for a group.
     fn key_of(&self, pipe: PipeId) -> Option<Key> {
         let slots = &self.pipes.get(pipe.0 as usize)?.slots;
         match self.topics.slot(b"") {
             _ if slots.is_empty() || slots.len() > GROUPED_TOPICS => None,
-            // Everything matches: the other topics mean nothing.
+            // The empty topic matches every message, so the other topics have no effect.
             Some(slot) if slots.contains(&slot) => Some(Key::from([slot])),
             _ => Some(slots.iter().copied().collect()),
         }
     }
 
-    /// Whether the lists of its topics name the pipe itself.
+    /// Sets if the lists of its topics name the pipe itself.
     fn set_single(&mut self, pipe: PipeId, single: bool) {
         let PeerSubscriptions { topics, pipes, .. } = self;
         for &slot in pipes.get(pipe.0 as usize).iter().flat_map(|wanted| &wanted.slots) {
@@ -283,7 +284,7 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Dissolves all groups, and forms them anew at the next occasion.
+    /// Dissolves all groups. The next `regroup` forms them again.
     pub(crate) fn ungroup_all(&mut self, mut each: impl FnMut(Regrouped)) {
         for number in 0..self.pipes.len() {
             let pipe = PipeId(number as u32);
@@ -293,9 +294,9 @@ impl PeerSubscriptions {
         }
     }
 
-    /// `pipe`, which is in no group (`ungroup`), is gone: from now on
-    /// [`PeerSubscriptions::take_some_out`] takes its topics out, in byte order if that is asked
-    /// for.
+    /// Notes that `pipe`, which must be in no group (`ungroup`), has ended.
+    /// [`PeerSubscriptions::take_some_out`] removes its topics from now on, in byte order if
+    /// `in_order` is set.
     pub(crate) fn leave(&mut self, pipe: PipeId, in_order: bool) {
         self.changed.retain(|&changed| changed != pipe);
         if let Some(wanted) = self.pipes.get_mut(pipe.0 as usize)
@@ -306,18 +307,18 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Whether `pipe` is gone and still stands with some topics.
+    /// True if `pipe` has ended and still has topics here.
     pub(crate) fn is_leaving(&self, pipe: PipeId) -> bool {
         self.leaving.iter().any(|leaving| leaving.pipe == pipe)
     }
 
-    /// Whether `take_some_out` has nothing to do.
+    /// True if `take_some_out` has no work to do.
     pub(crate) fn is_tidy(&self) -> bool {
         self.leaving.is_empty() && self.topics.is_tidy()
     }
 
-    /// Takes each pipe that is gone, or only this one, out of some of its topics. `gone` is told
-    /// the pipe, the topic, and whether no pipe has that any more.
+    /// Removes some topics of each ended pipe, or only of this one. Calls `gone` with the pipe, the
+    /// topic, and true if the pipe was the last one with the topic.
     pub(crate) fn take_some_out(&mut self, only: Option<PipeId>, mut gone: impl FnMut(PipeId, &[u8], bool)) {
         let mut leaving = std::mem::take(&mut self.leaving);
         leaving.retain_mut(|one| {
@@ -327,7 +328,7 @@ impl PeerSubscriptions {
         self.topics.tidy(STEP);
     }
 
-    /// True if the pipe has more topics.
+    /// Returns true if the pipe has more topics.
     fn take_some_out_of(&mut self, one: &mut Leaving, gone: &mut impl FnMut(PipeId, &[u8], bool)) -> bool {
         let (pipe, number) = (one.pipe, one.pipe.0 as usize);
         let Some(wanted) = self.pipes.get_mut(number) else { return false };
@@ -348,8 +349,8 @@ impl PeerSubscriptions {
         !self.pipes[number].slots.is_empty()
     }
 
-    /// Takes all pipes that are gone out of this topic, because another pipe has just subscribed to
-    /// it or cancelled that: what is told of a topic keeps its order.
+    /// Removes all ended pipes from this topic, because another pipe has just subscribed to it or
+    /// cancelled it. So the notices of a topic stay in order.
     pub(crate) fn settle(&mut self, topic: &[u8], mut gone: impl FnMut(PipeId, &[u8], bool)) {
         if self.leaving.is_empty() {
             return;
@@ -363,7 +364,7 @@ impl PeerSubscriptions {
         }
     }
 
-    /// The pipe or group that gets every message, if no other gets any.
+    /// The pipe or group that gets every message, if all other pipes get none.
     pub(crate) fn sole(&mut self) -> Sole {
         let everything = self.topics.slot(b"").filter(|_| self.topics.len() == 1);
         let Some((_, subscribers)) = everything.and_then(|slot| self.topics.entry(slot)) else {
@@ -376,8 +377,8 @@ impl PeerSubscriptions {
         }
     }
 
-    /// Calls `found` with the subscribers of each topic that matches; a pipe or group with several
-    /// such topics comes more than once.
+    /// Calls `found` with the subscribers of each topic that matches. A pipe or group with several
+    /// matching topics occurs more than once.
     #[inline]
     pub(crate) fn each_match(&self, subject: &[u8], mut found: impl FnMut(&Subscribers)) {
         self.topics.each_match(subject, |subscribers| {
@@ -386,7 +387,7 @@ impl PeerSubscriptions {
         });
     }
 
-    /// The pipes that have exactly this topic; none is in a group.
+    /// The pipes that have exactly this topic. No pipe may be in a group.
     #[inline]
     pub(crate) fn of(&self, topic: &[u8]) -> &[PipeId] {
         let subscribers = self.topics.slot(topic).and_then(|slot| self.topics.value(slot));
@@ -411,17 +412,17 @@ impl OwnSubscriptions {
         self.topics.make_room(topic)
     }
 
-    /// One more subscription to `topic`.
+    /// Adds one subscription to `topic`.
     pub(crate) fn add(&mut self, topic: &[u8]) {
         let slot = self.topics.insert(topic);
         if let Some((_, count)) = self.topics.entry(slot) {
             *count += 1;
         }
-        // They are the program's own: it may as well be done at once.
+        // These are the program's own subscriptions, so tidy up at once.
         self.topics.tidy(usize::MAX);
     }
 
-    /// One subscription to `topic` less; true if it was the last one.
+    /// Removes one subscription to `topic`. Returns true if it was the last one.
     pub(crate) fn remove(&mut self, topic: &[u8]) -> bool {
         let Some(slot) = self.topics.slot(topic) else { return false };
         let Some((_, count)) = self.topics.entry(slot) else { return false };
@@ -439,13 +440,13 @@ impl OwnSubscriptions {
         self.topics.iter().map(|(topic, _)| topic)
     }
 
-    /// Whether every message matches.
+    /// True if every message matches.
     #[inline]
     pub(crate) fn match_all(&self) -> bool {
         self.topics.has_empty()
     }
 
-    /// Whether a message matches whose first part is `head` followed by `tail`.
+    /// True if a message matches. Its first part is `head` followed by `tail`.
     #[inline]
     pub(crate) fn matches(&self, head: &[u8], tail: &[u8]) -> bool {
         let longest = self.topics.longest();

@@ -1,5 +1,5 @@
-//! A socket without a socket, for tests: one pattern, its pipes, and the far end of each pipe in
-//! the hands of the test.
+//! Test bed for one pattern without a socket: the pattern, its pipes, and the far end of each pipe,
+//! which the test controls.
 
 use super::{Routed, entry};
 use crate::conn::PeerInfo;
@@ -20,7 +20,8 @@ pub(super) fn parts<const N: usize>(bodies: [&[u8]; N]) -> Parts {
     bodies.iter().map(|body| body.to_vec()).collect()
 }
 
-/// Both ends of an inproc pipe between sockets with these options, each with the other as its peer.
+/// Creates both ends of an inproc pipe between sockets with these options, each with the other as
+/// its peer.
 fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     let peers = [theirs, ours].map(|options| {
         Box::new(PeerInfo {
@@ -44,13 +45,13 @@ fn pair(ours: &Options, theirs: &Options) -> (Pipe, Pipe) {
     (pipe(here, ours), pipe(there, theirs))
 }
 
-/// A pattern at work.
+/// A pattern under test.
 pub(super) struct Bed {
     pub(super) pattern: Routed,
     pub(super) pipes: SocketPipes,
-    /// Routes are followed, as by a socket.
+    /// True if routes are followed, as a socket does.
     pub(super) follows: bool,
-    /// How many parts went by a route.
+    /// Number of parts that went by a route.
     pub(super) followed: usize,
     peers: BTreeMap<PipeId, Pipe>,
 }
@@ -60,7 +61,7 @@ impl Bed {
         Bed::with(socket_type, |_| {})
     }
 
-    /// With options set before anything else.
+    /// Creates a bed with options that are set first.
     pub(super) fn with(socket_type: SocketType, set: impl FnOnce(&mut Options)) -> Bed {
         let mut options = Options::new(socket_type, &ContextDefaults::default());
         set(&mut options);
@@ -74,12 +75,12 @@ impl Bed {
         }
     }
 
-    /// A peer arrives.
+    /// Adds a peer.
     pub(super) fn join(&mut self) -> PipeId {
         self.join_as(b"")
     }
 
-    /// A peer with this routing id arrives.
+    /// Adds a peer with this routing id.
     pub(super) fn join_as(&mut self, routing_id: &[u8]) -> PipeId {
         let id = self.insert(routing_id, b"");
         self.pattern.told().attach(&mut self.pipes, id);
@@ -87,14 +88,14 @@ impl Bed {
         id
     }
 
-    /// We connect, having named the peer with ZMQ_CONNECT_ROUTING_ID; it is not `ready` yet.
+    /// Connects, after naming the peer with ZMQ_CONNECT_ROUTING_ID. The peer is not `ready` yet.
     pub(super) fn connect(&mut self, chosen: &[u8]) -> PipeId {
         let id = self.insert(b"", chosen);
         self.pattern.told().attach(&mut self.pipes, id);
         id
     }
 
-    /// A pipe of which the pattern does not know.
+    /// Adds a pipe that the pattern does not know.
     pub(super) fn insert(&mut self, routing_id: &[u8], chosen: &[u8]) -> PipeId {
         let mut theirs = Options::clone(&self.pipes.options);
         theirs.routing_id = routing_id.to_vec();
@@ -105,26 +106,26 @@ impl Bed {
         id
     }
 
-    /// The peer goes; what it has sent can still be read.
+    /// Ends the peer; its messages can still be read.
     pub(super) fn vanish(&mut self, id: PipeId) {
         self.peers.remove(&id);
         self.pipes.end(id);
     }
 
-    /// The pipe is removed.
+    /// Removes the pipe.
     pub(super) fn detach(&mut self, id: PipeId) {
         self.pattern.told().detach(&mut self.pipes, id);
         self.pipes.remove(id);
         self.peers.remove(&id);
     }
 
-    /// The peer goes, and all it has sent was read.
+    /// Ends the peer after all its messages were read.
     pub(super) fn leave(&mut self, id: PipeId) {
         self.vanish(id);
         self.detach(id);
     }
 
-    /// The pipes that the pattern has asked to end since the last call; they are removed.
+    /// Removes and returns the pipes that the pattern has closed since the last call.
     pub(super) fn closed(&mut self) -> Vec<PipeId> {
         let closed = self.pipes.take_closing();
         for &id in &closed {
@@ -138,7 +139,7 @@ impl Bed {
         self.peers.get_mut(&id).unwrap()
     }
 
-    /// The peer sends a message.
+    /// Sends a message from the peer.
     pub(super) fn peer_sends<const N: usize>(&mut self, id: PipeId, bodies: [&[u8]; N]) {
         let peer = self.peer(id);
         for (index, body) in bodies.iter().enumerate() {
@@ -147,14 +148,14 @@ impl Bed {
         self.pattern.told().readable(&mut self.pipes, id);
     }
 
-    /// The peer sends SUBSCRIBE or CANCEL.
+    /// Sends SUBSCRIBE or CANCEL from the peer.
     pub(super) fn peer_subscribes(&mut self, id: PipeId, topic: &[u8], subscribe: bool) {
         let prefix = if subscribe { command::subscribe_prefix() } else { command::cancel_prefix() };
         self.peer(id).send_command(&[prefix, topic].concat());
         self.pattern.told().readable(&mut self.pipes, id);
     }
 
-    /// The next message that has come to the peer.
+    /// The next message that has arrived at the peer.
     pub(super) fn peer_receives(&mut self, id: PipeId) -> Option<Parts> {
         let mut bodies = Parts::new();
         let mut part = Message::new();
@@ -169,8 +170,8 @@ impl Bed {
         None
     }
 
-    /// The subscriptions (`true`) and cancellations that have come to the peer as commands, up to
-    /// the first message part.
+    /// The subscriptions (`true`) and cancellations that have arrived at the peer as commands, up
+    /// to the first message part.
     pub(super) fn peer_commands(&mut self, id: PipeId) -> Vec<(bool, Vec<u8>)> {
         let mut commands = Vec::new();
         let mut frame = Message::new();
@@ -204,7 +205,7 @@ impl Bed {
             || routes.send(pipes, &mut Part::copied(body, false)) == Ok(true)
     }
 
-    /// Sends a message; stops at the first part that is not taken.
+    /// Sends a message. Stops at the first part that is refused.
     pub(super) fn send<const N: usize>(&mut self, bodies: [&[u8]; N]) -> Result<(), Error> {
         for (index, body) in bodies.iter().enumerate() {
             self.send_part(body, index + 1 < N)?;
@@ -212,7 +213,7 @@ impl Bed {
         Ok(())
     }
 
-    /// Sends one part as an owned message, which must be empty afterwards if it was taken.
+    /// Sends one part as an owned message, which must be empty afterwards if it was accepted.
     pub(super) fn send_owned(&mut self, body: &[u8], more: bool) -> Result<(), Error> {
         let mut message = Message::from_slice(body);
         self.pattern
@@ -277,8 +278,8 @@ impl Bed {
         self.pattern.can_recv(&mut self.pipes)
     }
 
-    /// Sends empty messages from here until the pipe is at its high-water mark; how many. The
-    /// pattern is not involved.
+    /// Sends filler messages from here until the pipe is at its high-water mark, without the
+    /// pattern. Returns their number.
     pub(super) fn fill(&mut self, id: PipeId) -> usize {
         let pipe = self.pipes.get(id).unwrap();
         let mut sent = 0;
@@ -289,7 +290,7 @@ impl Bed {
         sent
     }
 
-    /// The peer receives everything that was sent to it; how many messages.
+    /// Receives all messages at the peer. Returns their number.
     pub(super) fn empty(&mut self, id: PipeId) -> usize {
         let mut received = 0;
         while self.peer_receives(id).is_some() {

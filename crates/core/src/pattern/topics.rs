@@ -1,13 +1,13 @@
-//! Topics and what hangs on them: finds all topics that are a prefix of a subject (RFC 29: a
-//! subscription matches by prefix).
+//! Topics and their values: finds all topics that are a prefix of a subject (RFC 29: a subscription
+//! matches by prefix).
 //!
-//! A handful of topics is simply tried one after the other. More of them are found by one hash
-//! lookup per distinct topic length; with many lengths a [`Trie`] takes over. A topic has a slot
-//! number as long as it is here, for callers that keep their own lists.
+//! A handful of topics is tried one after the other. More topics are found by one hash lookup per
+//! distinct topic length; with many lengths a [`Trie`] takes over. A topic has a fixed slot number
+//! as long as it is here, for callers that keep their own lists.
 //!
-//! Nothing here goes over all topics at once: peers decide how many there are. The trie comes and
-//! goes by some topics with each change ([`Topics::tidy`]); until it has all of them, lookups do
-//! without.
+//! No operation iterates over all topics, because peers decide how many there are. The trie is
+//! built and dissolved by a few topics with each change ([`Topics::tidy`]). Until it has all
+//! topics, lookups do not use it.
 
 use crate::error::{NoMemory, at_hand};
 use slots::Slots;
@@ -20,35 +20,35 @@ mod trie;
 
 /// Up to this many topics are compared one by one.
 const FEW: usize = 4;
-/// With more distinct lengths than this the trie is faster than a lookup per length.
+/// With more distinct lengths than this, the trie is faster than a lookup per length.
 const MANY_LENGTHS: usize = 6;
-/// With so few lengths again the trie goes.
+/// With this number of lengths or fewer, the trie is dissolved.
 const FEW_LENGTHS: usize = 3;
-/// For this many topics a trie is made at once.
+/// For up to this many topics a trie is built at once.
 const AT_ONCE: usize = 256;
-/// Slots that each change moves the trie on by, where there are more.
+/// Number of slots by which each change advances the trie, if there are more topics.
 const STEP: usize = 8;
 /// `Topics::upto` of a trie that has all topics.
 const ALL: u32 = u32::MAX;
 
-/// More than the small pieces that one topic takes elsewhere: nodes of trees, lists of pipes.
+/// Upper limit for the small allocations of one topic elsewhere: nodes of trees, lists of pipes.
 const SMALL_PIECES: usize = 16 * 1024;
 
-/// What a topic takes besides its bytes: its slot, 16 bytes of the allocator, 18 to 36 in the
-/// table, and 6 to 12 in the list of its peer's.
+/// Memory of a topic in addition to its bytes: its slot, 16 bytes of the allocator, 18 to 36 in the
+/// table, and 6 to 12 in the list of its peer's topics.
 pub(crate) const TOPIC_COST: u64 = 124;
-/// What it takes in the trie besides its bytes: nodes of 64 bytes, some of them vacant, and its
-/// label's 32 bytes.
+/// Memory of a topic in the trie in addition to its bytes: nodes of 64 bytes, some of them vacant,
+/// and its label's 32 bytes.
 const TRIE_COST: u64 = 200;
 
 /// The topics of one length.
 #[derive(Debug)]
 struct Length {
     length: usize,
-    /// How many there are.
+    /// Number of these topics.
     topics: usize,
-    /// Their last bytes, or those of topics that have been: a bit each, modulo 64. Spares most
-    /// lookups that would find nothing.
+    /// Last bytes of these topics, and of former ones: a bit each, modulo 64. These bits avoid most
+    /// lookups that would find no topic.
     last_bytes: u64,
 }
 
@@ -62,16 +62,16 @@ fn last_byte_bit(topic: &[u8]) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Topics<V> {
     slots: Slots<V>,
-    /// Prefixes are never asked for.
+    /// True if prefixes are never looked up.
     exact: bool,
     /// Distinct lengths in ascending order.
     lengths: Vec<Length>,
-    /// There are enough lengths to make a trie worth while.
+    /// True if there are enough lengths for a trie.
     many: bool,
     trie: Option<Trie>,
     /// The topics of all slots below this one are in the trie. `ALL` once the trie can be used.
     upto: u32,
-    /// The trie is going.
+    /// True if the trie is being dissolved.
     dwindles: bool,
 }
 
@@ -90,7 +90,7 @@ impl<V> Default for Topics<V> {
 }
 
 impl<V> Topics<V> {
-    /// None yet; which are prefixes of a subject will never be asked.
+    /// Creates an empty set that is never asked for the prefixes of a subject.
     pub(crate) fn exact() -> Self {
         Topics { exact: true, ..Topics::default() }
     }
@@ -100,12 +100,12 @@ impl<V> Topics<V> {
         self.slots.len()
     }
 
-    /// Length of the longest topic: no more of a subject is ever looked at.
+    /// Length of the longest topic. Only this many bytes of a subject are examined.
     pub(crate) fn longest(&self) -> usize {
         self.lengths.last().map_or(0, |last| last.length)
     }
 
-    /// Whether the empty topic is here, which every subject matches.
+    /// True if the set has the empty topic, which matches every subject.
     #[inline]
     pub(crate) fn has_empty(&self) -> bool {
         self.lengths.first().is_some_and(|first| first.length == 0)
@@ -137,8 +137,8 @@ impl<V> Topics<V> {
         self.slots.iter().map(|slot| (&*slot.topic, &slot.value))
     }
 
-    /// What that many topics of that many bytes take together, those of one peer for example: not
-    /// less than what would be free without them.
+    /// Memory of this many topics with this many bytes together, for example those of one peer: at
+    /// least the memory that their removal would free.
     pub(crate) fn cost(&self, topics: usize, bytes: u64) -> u64 {
         let in_slots = topics as u64 * TOPIC_COST + bytes;
         if self.trie.is_some() { in_slots + topics as u64 * TRIE_COST + bytes } else { in_slots }
@@ -148,7 +148,7 @@ impl<V> Topics<V> {
         self.lengths.binary_search_by_key(&length, |entry| entry.length)
     }
 
-    /// Makes room for this topic. Without it `insert` ends the process where there is no memory.
+    /// Makes room for this topic. Without it, `insert` aborts the process if memory is short.
     pub(crate) fn make_room(&mut self, topic: &[u8]) -> Result<(), NoMemory> {
         self.slots.make_room()?;
         self.lengths.try_reserve(1)?;
@@ -158,7 +158,7 @@ impl<V> Topics<V> {
         at_hand(SMALL_PIECES + topic.len())
     }
 
-    /// The slot of `topic`, which is added with a default value if it is new.
+    /// Returns the slot of `topic`, which is added with a default value if it is new.
     pub(crate) fn insert(&mut self, topic: &[u8]) -> u32
     where
         V: Default,
@@ -187,7 +187,7 @@ impl<V> Topics<V> {
         slot
     }
 
-    /// Forgets the topic of `slot`.
+    /// Removes the topic of `slot`.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<(Box<[u8]>, V)> {
         let taken = self.slots.remove(slot)?;
         if let Ok(position) = self.length_position(taken.topic.len()) {
@@ -210,12 +210,12 @@ impl<V> Topics<V> {
         Some((taken.topic, taken.value))
     }
 
-    /// How much is tidied with one change.
+    /// Number of tidying steps with each change.
     fn step(&self) -> usize {
         if self.slots.len() <= AT_ONCE { 2 * AT_ONCE } else { STEP }
     }
 
-    /// Whether `tidy` has nothing to do.
+    /// True if `tidy` has no work to do.
     #[inline]
     pub(crate) fn is_tidy(&self) -> bool {
         match &self.trie {
@@ -224,8 +224,8 @@ impl<V> Topics<V> {
         }
     }
 
-    /// Puts more topics into a trie that is to be, or takes more out of one that is to go, at most
-    /// `steps`. Where there is no memory for that the trie goes at once.
+    /// Advances a trie that is being built or dissolved, by at most `steps` topics. If there is no
+    /// memory, drops the trie at once.
     pub(crate) fn tidy(&mut self, mut steps: usize) {
         while steps > 0 && !self.is_tidy() {
             let Some(trie) = &mut self.trie else {
@@ -260,7 +260,7 @@ impl<V> Topics<V> {
         }
     }
 
-    /// Whether any topic is a prefix of `subject`.
+    /// True if any topic is a prefix of `subject`.
     #[inline]
     pub(crate) fn matches(&self, subject: &[u8]) -> bool {
         if self.has_empty() {

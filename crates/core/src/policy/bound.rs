@@ -1,8 +1,8 @@
-//! A bound endpoint, judged by what it really is: the address that its socket has, and the file
-//! that it has made.
+//! Check of a bound endpoint by its real properties: the address of its socket, and the file that
+//! it has created.
 //!
-//! What an endpoint says may be something else. With ZMQ_USE_FD the socket is one that the program
-//! has bound itself.
+//! The endpoint text may say something else. With ZMQ_USE_FD the program has bound the socket
+//! itself.
 
 use super::{Asked, Denied, Guard, is_private, is_secure};
 use crate::options::Options;
@@ -13,8 +13,8 @@ use tautline_io::net::Address;
 use tautline_policy::{Action, Question, Verdict};
 
 impl Guard {
-    /// Whether what was bound may stay. `options` are those of the socket, `wrap` is the wrap that
-    /// was put on.
+    /// Asks if a bound endpoint may stay. `options` are those of the socket, `wrap` is the wrap
+    /// that was applied.
     ///
     /// # Errors
     /// EACCES if a rule refuses it, or asks for a wrap or permissions that it does not have.
@@ -33,7 +33,7 @@ impl Guard {
             _ => (None, None),
         };
         let socket_type = options.socket_type.name();
-        // The socket of the program may have nothing to do with the endpoint.
+        // The program's own socket may be unrelated to the endpoint text.
         let real = options.use_fd.is_some().then_some(&*bound.endpoint);
         for endpoint in std::iter::once(asked.endpoint).chain(real) {
             let verdict = policy.decide(&Question {
@@ -55,7 +55,7 @@ impl Guard {
     }
 }
 
-/// Why something that was bound does not fit the verdict about it.
+/// Returns why a bound endpoint does not fit the verdict about it.
 fn objection(verdict: &Verdict, wrap: Option<&str>, path: Option<&Path>, is_ipc: bool) -> Option<String> {
     match verdict.action {
         Action::Refuse => return Some(String::new()),

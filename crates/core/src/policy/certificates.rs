@@ -1,9 +1,9 @@
-//! TLS that a policy puts on: certificates and keys in files, read again when they change.
+//! TLS that a policy adds: certificates and keys in files, read again when they change.
 //!
-//! A stream takes what there is when it begins. A certificate and key of no use leave the former
-//! ones in force until they are good again, because one of the two may be replaced before the
-//! other. Authorities do not wait for that: each file of them counts by itself, and one that is
-//! removed is not trusted any more.
+//! A stream uses the configuration at its start. If a certificate and key are unusable, the former
+//! ones stay in force until the new ones are valid, because one of the two may be replaced before
+//! the other. Authorities take effect independently of them: each file counts separately, and an
+//! authority whose file is removed is no longer trusted.
 
 use std::fmt;
 use std::io::{ErrorKind, Read as _};
@@ -21,7 +21,7 @@ use tautline_policy::{Call, TlsTrust, TlsWrap, Wrap};
 use tautline_proto::Secret;
 use tautline_proto::tls::{BadCredentials, Identity, TlsConfig, Versions, has_certificates};
 
-/// The longest file, in bytes: as many certificates as a system trusts.
+/// Maximum size of a file in bytes: room for as many certificates as a system trusts.
 const LONGEST: u64 = 1 << 20;
 
 /// The certificates of one endpoint.
@@ -33,13 +33,13 @@ pub(crate) struct Certificates {
 
 enum Side {
     Server,
-    /// A client of the server that has to prove this name.
+    /// A client. The server has to prove this name.
     Client(String),
 }
 
 struct Known {
     config: TlsConfig,
-    /// How often they have been read.
+    /// Number of the current configuration.
     number: u64,
     own: Watched<Own>,
     authorities: Watched<Authorities>,
@@ -54,22 +54,25 @@ struct Own {
     key: Secret<Vec<u8>>,
 }
 
-/// Certificates that peers have to lead to, in PEM.
+/// Authorities for the certificates of peers, in PEM.
 #[derive(Default)]
 struct Authorities {
     pem: Vec<u8>,
-    /// What is not trusted, and why.
+    /// Files that are not trusted, with the reasons.
     faults: Vec<String>,
 }
 
 impl Certificates {
-    /// Reads them. The error says what is wrong.
+    /// Reads the files. The error describes the fault.
     pub(super) fn open(wrap: &Wrap, asked: &Asked<'_>) -> Result<Arc<Self>, String> {
         let files = wrap.tls.clone().unwrap_or_default();
         let side = match asked.call {
             Call::Bind => Side::Server,
             _ => Side::Client(name(&files, asked).ok_or_else(|| {
-                format!("`servers` of `{}` has no name for it, and the endpoint has no host", wrap.name)
+                format!(
+                    "`servers` of `{}` has no name for this endpoint, and the endpoint has no host",
+                    wrap.name
+                )
             })?),
         };
         let by = |what| format!("`{}`: {what}", wrap.name);
@@ -83,9 +86,9 @@ impl Certificates {
             Some(path) => {
                 let all = authorities(path).map_err(|error| format!("{}: {error}", path.display()))?;
                 if all.0.pem.is_empty() && matches!(side, Side::Client(_)) {
-                    return Err(format!("{}: there is nothing in it to trust", path.display()));
+                    return Err(format!("{}: it contains no certificate to trust", path.display()));
                 }
-                // A fault in the only file would be a fault of the whole.
+                // A fault in the only file is a fault of the whole set.
                 match all.0.faults.first() {
                     Some(fault) if all.0.pem.is_empty() => Err(fault.clone()),
                     _ => Ok(all),
@@ -100,7 +103,7 @@ impl Certificates {
         Ok(Arc::new(Certificates { files, side, known: Mutex::new(known) }))
     }
 
-    /// Carries the streams of the endpoint.
+    /// Makes the carrier for the streams of the endpoint.
     pub(super) fn carrying(
         self: &Arc<Self>,
         asked: &Asked<'_>,
@@ -110,7 +113,7 @@ impl Certificates {
         tls::around(asked.parsed, matches!(self.side, Side::Server), options, Arc::new(move || own.now().0))
     }
 
-    /// Whether a client may be here, by the certificates that it has shown.
+    /// True if the certificates that a client has shown are trusted.
     pub(super) fn admit(&self, proof: &mut Proof) -> bool {
         if self.files.clients.is_none() {
             return true;
@@ -119,39 +122,39 @@ impl Certificates {
         proof.passes(number, |certificates| config.admits(certificates))
     }
 
-    /// False if the authorities have changed and could not be read for so long that newcomers can
-    /// not be judged by them.
+    /// False if the authorities have changed and could not be read for a long time, so that new
+    /// peers cannot be checked against them.
     pub(super) fn is_current(&self) -> bool {
         drop(self.now());
         !lock(&self.known).authorities.has_failed_for(PATIENCE)
     }
 
-    /// What they are now, and its number.
+    /// The current configuration, and its number.
     fn now(&self) -> (TlsConfig, u64) {
         let mut known = lock(&self.known);
         let Known { own: mine, authorities: theirs, .. } = &mut *known;
-        let stay = |fault: String, what| drop(complaint::say_later(&format!("{fault}; {what} as they were")));
+        let stay = |fault: String, what| drop(complaint::say_later(&format!("{fault}; {what} in force")));
         let renewed = mine.refresh(|| own(&self.files, &self.side)).unwrap_or_else(|fault| {
-            stay(fault, "certificate and key stay");
+            stay(fault, "the former certificate and key stay");
             false
         });
         let path = self.side.authorities(&self.files);
         let changed = theirs.refresh(|| path.map_or_else(|| Ok(Default::default()), |path| read(path)));
         let changed = changed.unwrap_or_else(|fault| {
-            stay(fault, "the authorities stay");
+            stay(fault, "the former authorities stay");
             false
         });
         if changed {
             known.tell();
         }
         if renewed || changed {
-            // Both parts were judged when they were read.
+            // Both parts were checked when they were read.
             match config(&self.files, &self.side, known.own.get(), &known.authorities.get().pem) {
                 Ok(config) => {
                     known.number += 1;
                     known.config = config.numbered(known.number);
                 }
-                Err(fault) => stay(fault, "the certificates stay"),
+                Err(fault) => stay(fault, "the former certificates stay"),
             }
         }
         (known.config.clone(), known.number)
@@ -159,7 +162,7 @@ impl Certificates {
 }
 
 impl Known {
-    /// Reports the faults that are new.
+    /// Reports new faults.
     fn tell(&mut self) {
         let faults = &self.authorities.get().faults;
         for fault in faults.iter().filter(|fault| !self.told.contains(fault)) {
@@ -170,7 +173,7 @@ impl Known {
 }
 
 impl Side {
-    /// The file or folder of the authorities that peers have to lead to.
+    /// The file or folder of the authorities for the certificates of peers.
     fn authorities<'f>(&self, files: &'f TlsWrap) -> Option<&'f PathBuf> {
         match (self, &files.trust) {
             (Side::Server, _) => files.clients.as_ref(),
@@ -179,7 +182,7 @@ impl Side {
         }
     }
 
-    /// What is missing in a wrap for this side.
+    /// Returns the missing part of a wrap for this side.
     fn lacks(&self, files: &TlsWrap) -> Option<&'static str> {
         match self {
             Side::Server if files.certificate.is_none() => {
@@ -242,7 +245,7 @@ fn config(files: &TlsWrap, side: &Side, own: &Own, authorities: &[u8]) -> Result
     })
 }
 
-/// Authorities that have changed. If the file or folder is gone, none is trusted.
+/// Reads changed authorities. If the file or folder is gone, no authority is trusted.
 fn read(path: &Path) -> Read<Authorities> {
     authorities(path).or_else(|error| match error.kind() {
         ErrorKind::NotFound => {
@@ -254,7 +257,7 @@ fn read(path: &Path) -> Read<Authorities> {
 }
 
 /// The authorities in a file, or in the files `NAME.pem` and `NAME.crt` of a folder. Each file
-/// counts by itself; false: the system could not read one of them.
+/// counts separately. The boolean is false if the system could not read one of them.
 fn authorities(path: &Path) -> std::io::Result<(Authorities, bool)> {
     let (mut all, mut is_whole) = (Authorities::default(), true);
     let is_folder = path.is_dir();
@@ -295,7 +298,7 @@ fn authorities(path: &Path) -> std::io::Result<(Authorities, bool)> {
 
 fn append(path: &Path, all: &mut Vec<u8>) -> std::io::Result<()> {
     let file = tautline_policy::file::open(path)?;
-    // In one piece, so that no copy is left in memory.
+    // Reserve the memory at once, so that no copy of a key is left in memory.
     all.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
     let length = file.take(LONGEST + 1).read_to_end(all)?;
     if length as u64 > LONGEST {

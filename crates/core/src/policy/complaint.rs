@@ -1,4 +1,4 @@
-//! Telling the user of the program, on standard error.
+//! Reports to the user of the program, on standard error.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,15 +11,16 @@ use tautline_io::thread::OwnThread;
 /// The descriptor of standard error.
 const STDERR: RawFd = 2;
 
-/// How long the caller waits for it: a program that is about to end should have told.
+/// Maximum time that the caller waits for the report: a program that is about to exit should have
+/// written it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The line before could not be written, as nothing reads standard error.
+/// True if the previous line could not be written because standard error has no reader.
 // Relaxed: number: an old value costs a wait.
 static STUCK: AtomicBool = AtomicBool::new(false);
 
-/// Writes a line, and waits a little until it is written: for a call that is about to fail. Does
-/// not wait if the line before could not be written.
+/// Writes a line, and waits a short time until it is written: for a call that is about to fail.
+/// Does not wait if the previous line could not be written.
 pub(crate) fn say(text: &str) {
     let was_stuck = STUCK.load(Relaxed);
     let written = say_later(text);
@@ -28,14 +29,15 @@ pub(crate) fn say(text: &str) {
     }
 }
 
-/// Writes a line. A thread of its own does, which no signal can reach: neither SIGPIPE of a pipe
-/// that nothing reads any more, nor SIGXFSZ. What cannot be written within [`PATIENCE`] is lost.
+/// Writes a line on a separate thread, which blocks all signals: SIGPIPE of a pipe without a reader
+/// and SIGXFSZ cannot end the process. If the line cannot be written within [`PATIENCE`], it is
+/// lost.
 pub(crate) fn say_later(text: &str) -> mpsc::Receiver<()> {
     let line = format!("tautline: {text}\n");
     let (done, is_done) = mpsc::channel();
     let _ = std::thread::Builder::new().name("ZMQbg/say".into()).spawn(move || {
         let _own = OwnThread::new();
-        // A pipe with room takes a short line whole, so the write does not block.
+        // A pipe with room takes a short line as a whole, so the write does not block.
         let mut stderr = [PollFd::new(STDERR, PollFd::OUT)];
         let patience = if STUCK.load(Relaxed) { Duration::ZERO } else { PATIENCE };
         let has_room = !matches!(poll::poll(&mut stderr, Some(patience)), Ok(0));

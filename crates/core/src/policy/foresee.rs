@@ -1,5 +1,5 @@
-//! What a policy would do to a call: for `taut policy`, which asks what the sockets of a program
-//! ask.
+//! Prediction of a policy's effect on a call, for `taut policy`. The questions are the same as
+//! those of a program's sockets.
 
 use super::{Asked, is_secure, judge};
 use crate::error::Error;
@@ -15,29 +15,30 @@ pub struct Foreseen<'a> {
     pub call: Call,
     /// The endpoint.
     pub endpoint: &'a str,
-    /// Type of the socket. `None`: not known, so that rules which name a type do not fit.
+    /// Type of the socket. `None` if unknown: rules that name a type do not match then.
     pub socket_type: Option<SocketType>,
     /// File name of the program.
     pub program: &'a str,
-    /// `NULL`, `PLAIN` or `CURVE`, as the program has asked for.
+    /// The mechanism that the program has asked for: `NULL`, `PLAIN` or `CURVE`.
     pub mechanism: &'a str,
 }
 
-/// What becomes of it.
+/// Predicted result.
 #[derive(Debug, Clone)]
 pub struct Forecast {
-    /// The answer of the rules.
+    /// The verdict of the rules.
     pub verdict: Verdict,
-    /// Why the endpoint cannot be wrapped as the verdict says, so that the call fails with EACCES.
+    /// Reason why the endpoint cannot be wrapped as the verdict says. The call fails with EACCES
+    /// then.
     pub fault: Option<String>,
     /// True if the endpoint is protected without a wrap.
     pub is_secure: bool,
 }
 
-/// What becomes of a call under this policy. Asks the resolver about a host that is to be bound.
+/// Predicts the result of a call under this policy. Asks the resolver about a host to bind.
 ///
 /// # Errors
-/// What the call fails with under any policy.
+/// Those with which the call fails under any policy.
 pub fn foresee(policy: &Policy, foreseen: &Foreseen<'_>) -> Result<Forecast, Error> {
     let Foreseen { call, endpoint, socket_type, program, mechanism } = *foreseen;
     let mut options = Options::new(socket_type.unwrap_or(SocketType::Dealer), &ContextDefaults::default());

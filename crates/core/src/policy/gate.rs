@@ -1,4 +1,4 @@
-//! What the policy says of the peers that come to one bound endpoint.
+//! The policy's checks of the peers that connect to one bound endpoint.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,7 +10,7 @@ use crate::sync::{Arc, Mutex, lock};
 use tautline_io::net::{Address, Stream};
 use tautline_policy::{Action, Call, Limits, Policy, Question, Topics};
 
-/// Looks at each peer that comes to an endpoint.
+/// Checks each peer that connects to an endpoint.
 #[derive(Debug)]
 pub(crate) struct Gate {
     guard: Arc<Guard>,
@@ -27,20 +27,21 @@ pub(crate) struct Gate {
 struct Counts {
     all: u64,
     by_address: HashMap<IpAddr, u64>,
-    /// Connections that may be accepted at once now, in billionths, and when that was so.
+    /// Number of connections that may be accepted at once, in billionths, and the time of this
+    /// value.
     allowance: u64,
     since: Instant,
 }
 
-/// A connection that counts as long as it is there.
+/// A connection. The gate counts it until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     gate: Arc<Gate>,
     address: Option<IpAddr>,
 }
 
-/// Where peers come from, as far as they are told apart: an address, of IPv6 a network of 64 bits,
-/// which one host has all of; of ipc a user.
+/// The source of a peer, as far as sources are distinguished: an IPv4 address, an IPv6 network of
+/// 64 bits (which one host has completely), or for ipc a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PeerSource {
     Address(IpAddr),
@@ -61,7 +62,7 @@ impl PeerSource {
     }
 }
 
-/// A peer may not come, or may not stay: what says so, for events.
+/// Refusal of a peer, at its connect or later, with the rule or reason for events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal(pub(crate) String);
 
@@ -69,7 +70,7 @@ pub(crate) struct Refusal(pub(crate) String);
 const ONE: u64 = 1_000_000_000;
 
 impl Gate {
-    /// Of an endpoint that is bound with these options.
+    /// Creates the gate of an endpoint that is bound with these options.
     pub(crate) fn new(
         guard: Arc<Guard>,
         trust: Option<Trust>,
@@ -90,14 +91,14 @@ impl Gate {
         })
     }
 
-    /// How long the next peer has to wait before it may be accepted, by the limit of handshakes.
+    /// Returns the time until the next peer may be accepted, by the limit of handshakes.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let limit = self.guard.policy()?.limits().handshakes_per_second?;
         let mut counts = lock(&self.counts);
         let now = Instant::now();
         let nanos = u64::try_from((now - counts.since).as_nanos()).unwrap_or(u64::MAX);
         counts.since = now;
-        // No more than those of a tenth of a second come at once.
+        // A burst is at most the number of connections of a tenth of a second.
         let most = ONE.max(limit.saturating_mul(ONE / 10));
         counts.allowance = counts.allowance.saturating_add(nanos.saturating_mul(limit)).min(most);
         match counts.allowance.checked_sub(ONE) {
@@ -110,11 +111,11 @@ impl Gate {
         }
     }
 
-    /// Whether a peer that has just come may shake hands.
+    /// Checks if a newly connected peer may start a handshake.
     pub(crate) fn admit(self: &Arc<Self>, stream: &Stream) -> Result<Counted, Refusal> {
         let policy = self.policy()?;
         let address = address_of(stream);
-        // What depends on the user id is asked when that is known.
+        // If rules depend on the user id, ask them later, when it is known.
         if !policy.asks_for_user_ids() {
             self.ask(&policy, stream, "")?;
         }
@@ -126,19 +127,19 @@ impl Gate {
         self.guard.policy().ok_or_else(|| Refusal("the policy cannot be read".to_owned()))
     }
 
-    /// A peer goes beyond this limit: told, and for events.
+    /// Reports a peer that exceeds this limit. Returns the refusal for events.
     pub(crate) fn beyond(&self, limit: &str, peer: &str) -> Refusal {
         self.guard.tell_limit(limit, &self.endpoint, peer);
         Refusal(format!("limit `{limit}` of {}", self.guard.place))
     }
 
-    /// Most handshakes at the same time, and most bytes of one.
+    /// Maximum number of parallel handshakes, and maximum number of bytes of one handshake.
     pub(crate) fn handshakes(&self) -> (Option<u64>, Option<u64>) {
         let policy = self.guard.policy();
         policy.map_or((None, None), |policy| (policy.limits().handshakes, policy.limits().handshake_bytes))
     }
 
-    /// Most bytes that may wait for a peer.
+    /// Maximum number of bytes that may be queued for a peer.
     pub(crate) fn most_unread(&self) -> Option<u64> {
         self.guard.policy()?.limits().unread_bytes_per_peer
     }
@@ -166,20 +167,21 @@ impl Gate {
         Ok(())
     }
 
-    /// The user id of a client that has shown this key, if there is a list of those that may come.
+    /// The user id of a client that has shown this key. `None` if there is no list of clients.
     ///
     /// # Errors
-    /// The key is not on it.
+    /// The key is not on the list.
     pub(crate) fn owner(&self, key: &[u8]) -> Result<Option<Arc<str>>, Refusal> {
         let Some(trust) = &self.trust else { return Ok(None) };
         let stranger = || Refusal(format!("its key is not in {}", trust.path().display()));
         trust.owner(key).map(Some).ok_or_else(stranger)
     }
 
-    /// Whether the lists of clients are as the files say, so that a newcomer can be judged by them.
+    /// Checks that the lists of clients match their files, so that a new peer can be checked
+    /// against them.
     ///
     /// # Errors
-    /// A list has changed and cannot be read, for some seconds.
+    /// A list has changed and could not be read for some seconds.
     pub(crate) fn is_current(&self) -> Result<(), Refusal> {
         let keys = self.trust.as_ref().is_none_or(Trust::is_current);
         let certificates = self.certificates.as_ref().is_none_or(|known| known.is_current());
@@ -189,10 +191,10 @@ impl Gate {
         Err(Refusal("the list of clients has changed and cannot be read".to_owned()))
     }
 
-    /// Whether all that a client has shown is trusted.
+    /// Checks that the whole proof of a client is trusted.
     ///
     /// # Errors
-    /// What is not.
+    /// The part that is not trusted.
     pub(crate) fn trusts(&self, proof: Option<&mut Proof>) -> Result<(), Refusal> {
         let mut nothing = Proof::default();
         let proof = proof.unwrap_or(&mut nothing);
@@ -207,20 +209,20 @@ impl Gate {
         }
     }
 
-    /// Whether a peer may stay, now that the ZAP handler has named its user, or the policy has
+    /// Checks if a peer may stay, after the ZAP handler has named its user or the policy has
     /// changed.
     pub(crate) fn admits(&self, stream: &Stream, user_id: &str) -> Result<(), Refusal> {
         let policy = self.policy()?;
         self.ask(&policy, stream, user_id)
     }
 
-    /// The topics that a peer may use, if anything says so. `None` is any.
+    /// The topics that a peer may use. `None` means all topics.
     pub(crate) fn topics(&self, stream: &Stream, user_id: &str) -> Option<Topics> {
         let policy = self.guard.policy().filter(|policy| policy.has_topics())?;
         policy.topics(&self.question(stream, user_id))
     }
 
-    /// Whether peers may have to go while they are connected.
+    /// True if a connected peer may lose its permission later.
     pub(crate) fn may_change(&self) -> bool {
         self.trust.is_some() || self.certificates.is_some() || self.guard.is_a_file()
     }

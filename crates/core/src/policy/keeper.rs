@@ -1,5 +1,5 @@
-//! Which peers may use which topics of one socket: what the policy has granted its peers stands in
-//! their `PeerInfo`; what the program decides itself is asked for here.
+//! Topic permissions of one socket's peers. `PeerInfo` has the topics that the policy grants. This
+//! module asks the program about its own rules.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -12,43 +12,43 @@ use tautline_io::errno;
 use tautline_policy::Act;
 use tautline_proto::SocketType;
 
-/// Most bytes of a topic in a message to people.
+/// Maximum number of bytes of a topic in a report to people.
 const SHOWN: usize = 64;
 
-/// What a peer is about to do with a topic.
+/// A peer's use of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TopicAction {
-    /// A peer of PUB or XPUB subscribes to all that begins with the topic.
+    /// A peer of PUB or XPUB subscribes to all topics that begin with this one.
     Subscribe,
     /// A peer of SUB or XSUB has published a message whose first part is the topic.
     Publish,
 }
 
-/// What a program is asked.
+/// A question to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicRequest<'a> {
-    /// The user that the peer is, by the authentication handler or the policy; else empty.
+    /// The user id of the peer, by the authentication handler or the policy. Empty if unknown.
     pub user_id: &'a str,
     /// The type of the socket here.
     pub socket_type: SocketType,
-    /// What the peer is about to do.
+    /// The peer's intended use.
     pub action: TopicAction,
-    /// With which topic.
+    /// The topic.
     pub topic: &'a [u8],
 }
 
-/// Answers whether a peer may. Called on the thread that uses the socket, with no lock of the
-/// engine's held.
+/// Returns true if the peer may use the topic. Called on the thread that uses the socket; the
+/// engine holds no lock.
 pub type TopicAuthorizer = dyn Fn(&TopicRequest<'_>) -> bool + Send + Sync;
 
-/// Keeps the topics of one socket.
+/// Checks the topics of one socket.
 pub(crate) struct TopicKeeper {
     pub(crate) tap: Arc<Tap>,
     pub(crate) guard: Option<Arc<Guard>>,
     pub(crate) socket_type: SocketType,
-    /// What the program decides itself.
+    /// The program's own rules.
     pub(crate) authorizer: Option<std::sync::Arc<TopicAuthorizer>>,
 }
 
@@ -65,7 +65,7 @@ impl Keeper for TopicKeeper {
             _ => TopicAction::Subscribe,
         };
         let request = TopicRequest { user_id: &user_id, socket_type: self.socket_type, action, topic };
-        // The socket is in the midst of something: a panic is a no.
+        // The socket is in the middle of a call, so a panic counts as a refusal.
         panic::catch_unwind(AssertUnwindSafe(|| authorizer(&request))).unwrap_or(false)
     }
 

@@ -1,4 +1,4 @@
-//! A library without TLS: what a policy wants to wrap in it is refused.
+//! A library without TLS: refuses endpoints that a policy wraps in TLS.
 
 use super::{Asked, Proof};
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::sync::Arc;
 use crate::transport::Carrying;
 use tautline_policy::Wrap;
 
-/// None.
+/// Without TLS there are no certificates.
 #[derive(Debug)]
 pub(crate) enum Certificates {}
 

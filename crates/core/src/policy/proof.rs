@@ -1,13 +1,13 @@
-//! What a peer has shown to prove what it is.
+//! Proof of a peer's identity.
 
 use tautline_proto::Shown;
 
-/// What a peer has shown, by which it may be judged again.
+/// Proof that a peer has shown. The policy may check it again later.
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
-    /// Its public key, or the name that it goes by.
+    /// The peer's public key, or its user name.
     key: Option<Box<[u8]>>,
-    /// Its certificates, and the number of what has judged them last.
+    /// The peer's certificates, and the number of the configuration that has last accepted them.
     certificates: Vec<Vec<u8>>,
     judged: u64,
 }
@@ -25,7 +25,8 @@ impl Proof {
         (self.certificates, self.judged) = (shown.certificates, shown.judged);
     }
 
-    /// Whether its certificates pass what has this number: `judge` says so, once.
+    /// True if the configuration of this number accepts the certificates. Calls `judge` once per
+    /// configuration.
     #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "there are no certificates"))]
     pub(super) fn passes(&mut self, number: u64, judge: impl FnOnce(&[Vec<u8>]) -> bool) -> bool {
         if self.judged != number && judge(&self.certificates) {

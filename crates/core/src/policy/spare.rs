@@ -1,22 +1,22 @@
-//! A descriptor that is kept for reading files when the process has no other one left.
+//! A spare descriptor for reading files when the process has no other descriptor left.
 //!
-//! Connections of strangers can use up all descriptors. The removal of a key must take effect
-//! even then.
+//! Connections of strangers can use up all descriptors. The removal of a key must take effect even
+//! then.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
-/// Something that takes a descriptor and nothing else.
+/// An object that uses one descriptor and little else.
 #[cfg(unix)]
 type Descriptor = std::os::unix::net::UnixDatagram;
 #[cfg(not(unix))]
 type Descriptor = ();
 
-/// A spare descriptor. `None` while there is none to be had.
+/// A spare descriptor. `None` while none is available.
 #[derive(Debug)]
 pub(super) struct Spare(Mutex<Option<Descriptor>>);
 
 impl Spare {
-    /// The one of this process, as long as something needs it.
+    /// The spare descriptor of this process, shared by its users.
     pub(super) fn shared() -> Arc<Self> {
         static SHARED: Mutex<Weak<Spare>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,8 +27,9 @@ impl Spare {
         })
     }
 
-    /// Does something that needs a descriptor. If another thread has the spare one just now, it has
-    /// to do without: a forked child would wait for that thread for ever.
+    /// Runs a function that needs a descriptor. If another thread uses the spare one, the function
+    /// runs without it: waiting is no option, because a forked child would wait for that thread for
+    /// ever.
     pub(super) fn lend<T>(&self, what: impl FnOnce() -> T) -> T {
         let mut spare = match self.0.try_lock() {
             Ok(spare) => Some(spare),
@@ -45,7 +46,7 @@ impl Spare {
         done
     }
 
-    /// Tries again to have one.
+    /// Tries again to open a spare descriptor.
     pub(super) fn fill(&self) {
         if let Ok(mut spare) = self.0.try_lock()
             && spare.is_none()

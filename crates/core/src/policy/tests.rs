@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 use tautline_proto::SocketType;
 
-/// A file of its own.
+/// A temporary file.
 struct File(PathBuf);
 
 impl File {
@@ -29,7 +29,7 @@ impl Drop for File {
     }
 }
 
-/// Longer than the time between two looks.
+/// Longer than the time between two checks.
 const LATER: Duration = Duration::from_secs(1);
 
 fn connection_limit(guard: &Guard) -> Option<u64> {
@@ -61,7 +61,7 @@ fn files_that_are_pipes_are_refused() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
     assert!(Guard::open(pipe.0.to_str().unwrap()).unwrap_err().contains("regular file"));
     assert!(Trust::open(&pipe.0).unwrap_err().contains("regular file"));
-    // Also where one takes the place of a policy.
+    // The same holds if a pipe replaces a policy file.
     let file = File::new("policy-pipe", "[limits]\nconnections = 1\n");
     let guard = Guard::open(file.0.to_str().unwrap()).unwrap();
     fs::rename(&pipe.0, &file.0).unwrap();
@@ -118,7 +118,7 @@ fn newcomers_are_refused_if_the_list_of_clients_cannot_be_read() {
     fs::write(&list, z85(1)).unwrap();
     let trust = Trust::open(&list).unwrap();
     assert!(has(&trust, 1) && trust.is_current());
-    // What the list is in is no folder any more, which says nothing about the list.
+    // The list's parent is no longer a folder, so the state of the list is unknown.
     fs::remove_dir_all(&file.0).unwrap();
     file.write("");
     assert!(has(&trust, 1) && trust.is_current(), "it may pass");
@@ -131,7 +131,7 @@ fn newcomers_are_refused_if_the_list_of_clients_cannot_be_read() {
     fs::remove_dir_all(&file.0).unwrap();
 }
 
-/// A folder of its own.
+/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -168,8 +168,8 @@ fn options(socket_type: SocketType, security: usize) -> Options {
     options
 }
 
-/// A policy that wraps all binds and connects in `protocol`, with all that it needs, and is
-/// `strict` otherwise.
+/// A policy that wraps all binds and connects in `protocol`, with all required files. All other
+/// rules are those of `strict`.
 fn strict_and(folder: &Folder, protocol: &str) -> Policy {
     let z85 = |key| String::from_utf8(tautline_proto::z85::encode_key(&key).to_vec()).unwrap();
     let public = z85(tautline_proto::public_key(&tautline_proto::Secret::new([1; 32])));
@@ -191,8 +191,8 @@ fn strict_and(folder: &Folder, protocol: &str) -> Policy {
     Policy::parse(&format!("extends = \"strict\"\n[wraps.x]\n{wrap}{rule}")).unwrap()
 }
 
-/// For each mechanism, wrap, transport and kind of socket: what leaves the process is sealed, or
-/// the call is refused.
+/// For each mechanism, wrap, transport and kind of socket: all outgoing data is encrypted, or the
+/// call is refused.
 #[test]
 fn wrap_seals_or_refuses() {
     let folder = Folder::new("seals");
@@ -233,7 +233,7 @@ fn wrap_seals_or_refuses() {
                 let is_curve = own.mechanism.encrypts() && !own.facts().raw && !endpoint.starts_with("udp");
                 let case = format!("{call:?} {endpoint} {socket_type:?} in {protocol}, {security}");
                 assert!(is_tls || is_curve, "{case} goes out in the clear");
-                // A name and a password do not go into CURVE.
+                // CURVE does not carry a user name and a password.
                 assert!(is_tls || !matches!(security, 1 | 2), "{case}");
                 sealed += 1;
             }
@@ -260,5 +260,5 @@ fn wrap_that_cannot_be_put_on_is_foreseen() {
     );
     let (call, endpoint, program, mechanism) = (Call::Connect, "tcp://b:1", "x", "NULL");
     let asked = Foreseen { call, endpoint, socket_type: None, program, mechanism };
-    assert!(foresee(&other.unwrap(), &asked).unwrap().fault.unwrap().contains("no key for it"));
+    assert!(foresee(&other.unwrap(), &asked).unwrap().fault.unwrap().contains("no key for this endpoint"));
 }

@@ -1,4 +1,4 @@
-//! The clients that may come: a file of keys, or a folder, looked at again when it changes.
+//! The clients that may connect: a file of keys, or a folder, checked again when it changes.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use crate::sync::{Arc, Mutex, lock};
 use tautline_policy::keys::{self, Clients};
 use tautline_proto::z85;
 
-/// If a list of clients that has changed cannot be read for this time, no client is admitted.
+/// If a changed list of clients cannot be read for this time, no client is admitted.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keys that are trusted.
@@ -30,14 +30,14 @@ struct Known {
 
 #[derive(Debug, Default)]
 struct List {
-    /// The user id of each key: the name of the file that it stands in.
+    /// The user id of each key: the name of the file that contains it.
     keys: HashMap<[u8; 32], Arc<str>>,
-    /// Files and lines that admit no client, and why.
+    /// Files and lines that admit no client, with the reasons.
     faults: Vec<String>,
 }
 
 impl Trust {
-    /// Reads the keys. The error says what is wrong with them.
+    /// Reads the keys. The error describes the fault.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let read = || keys::clients(path).map(|found| decode(found, path)).map_err(|error| error.to_string());
         let list = Watched::open(vec![path.to_owned()], read)?;
@@ -46,26 +46,27 @@ impl Trust {
         Ok(Trust { path: path.to_owned(), known: Mutex::new(known) })
     }
 
-    /// As if the last look and the first failed read were long ago.
+    /// Acts as if the last check and the first failed read were this much longer ago.
     #[cfg(test)]
     pub(super) fn age(&self, time: Duration) {
         lock(&self.known).list.age(time);
     }
 
-    /// Where they stand.
+    /// Path of the file or folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The user id of the key's owner if it is one of them, now. A missing list admits no client.
+    /// The user id of the key's owner, if the key is on the current list. A missing list admits no
+    /// client.
     pub(crate) fn owner(&self, key: &[u8]) -> Option<Arc<str>> {
         let mut known = lock(&self.known);
         known.refresh(&self.path);
         known.list.get().keys.get(<&[u8; 32]>::try_from(key).ok()?).cloned()
     }
 
-    /// False if the list has changed and could not be read for so long that newcomers can not be
-    /// judged by it.
+    /// False if the list has changed and could not be read for a long time, so that new peers
+    /// cannot be checked against it.
     pub(super) fn is_current(&self) -> bool {
         let mut known = lock(&self.known);
         known.refresh(&self.path);
@@ -78,11 +79,11 @@ impl Known {
         match self.list.refresh(|| read(path)) {
             Ok(true) => self.tell(),
             Ok(false) => {}
-            Err(fault) => drop(complaint::say_later(&format!("{fault}; the clients stay as they were"))),
+            Err(fault) => drop(complaint::say_later(&format!("{fault}; the former clients stay"))),
         }
     }
 
-    /// Reports the faults that are new.
+    /// Reports new faults.
     fn tell(&mut self) {
         let faults = &self.list.get().faults;
         for fault in faults.iter().filter(|fault| !self.told.contains(fault)) {
@@ -108,9 +109,9 @@ fn decode(found: Clients, path: &Path) -> (List, bool) {
     for (text, owner) in found.keys {
         match z85::decode_key(text.as_bytes()) {
             Some(key) => drop(list.keys.entry(key).or_insert_with(|| owner.into())),
-            None => list.faults.push(format!("{}: {text} is no key", path.display())),
+            None => list.faults.push(format!("{}: {text} is not a key", path.display())),
         }
     }
-    list.faults.iter_mut().for_each(|fault| fault.push_str("; it admits nobody"));
+    list.faults.iter_mut().for_each(|fault| fault.push_str("; it admits no client"));
     (list, !found.is_partial)
 }

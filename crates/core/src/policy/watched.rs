@@ -1,7 +1,7 @@
 //! Files that are read again when they change: policies, lists of clients, certificates, names.
 //!
 //! A state of the files counts as seen only after all of them were read in that state. If a read
-//! fails, whatever the reason, the value stays as it was, and the next look tries again.
+//! fails for any reason, the value is unchanged, and the next check tries again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::spare::Spare;
 
-/// Time between two looks whether a file has changed, at least.
+/// Minimum time between two checks if a file has changed.
 const LOOK: Duration = Duration::from_millis(100);
-/// A file that has changed so short a time ago may change again without a new time stamp.
+/// A file that changed more recently than this may change again without a new time stamp.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// What some files say.
+/// A value that is read from some files.
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     value: T,
     /// Files, and folders with all their files.
     paths: Vec<PathBuf>,
-    /// State of the files when all of them were read last. `None`: they have to be read again.
+    /// State of the files at the last complete read. `None`: they must be read again.
     seen: Option<State>,
     looked: Instant,
     /// Time of the first failed read since the last good one.
@@ -30,11 +30,11 @@ pub(crate) struct Watched<T> {
     spare: Arc<Spare>,
 }
 
-/// A value, and whether all files were read for it. If not, they are read again.
+/// A value, and true if all files were read for it. If false, they are read again.
 pub(crate) type Read<T> = Result<(T, bool), String>;
 
 impl<T> Watched<T> {
-    /// Reads the value from `paths`. The error says what is wrong with them.
+    /// Reads the value from `paths`. The error describes the fault.
     pub(crate) fn open(paths: Vec<PathBuf>, read: impl FnOnce() -> Read<T>) -> Result<Self, String> {
         let spare = Spare::shared();
         let before = State::of(&paths, &spare);
@@ -44,15 +44,15 @@ impl<T> Watched<T> {
         Ok(Watched { value, paths, seen, looked, failing: None, told, spare })
     }
 
-    /// The value as it was read last.
+    /// The value of the last read.
     pub(crate) fn get(&self) -> &T {
         &self.value
     }
 
-    /// Reads the value again if the files have changed. True if it was read.
+    /// Reads the value again if the files have changed. Returns true if it was read.
     ///
     /// # Errors
-    /// What is wrong with the files, once for each fault. The value stays as it was.
+    /// The fault of the files, reported once for each fault. The value is unchanged.
     pub(crate) fn refresh(&mut self, read: impl FnOnce() -> Read<T>) -> Result<bool, String> {
         if self.looked.elapsed() < LOOK {
             return Ok(false);
@@ -89,7 +89,7 @@ impl<T> Watched<T> {
         self.failing.is_some_and(|since| since.elapsed() >= time)
     }
 
-    /// As if the last look and the first failed read were this much longer ago.
+    /// Acts as if the last check and the first failed read were this much longer ago.
     #[cfg(test)]
     pub(super) fn age(&mut self, time: Duration) {
         self.looked -= time;
@@ -97,25 +97,24 @@ impl<T> Watched<T> {
     }
 }
 
-/// State of some files, by which a change shows.
+/// State of some files. A change of a file changes the state.
 #[derive(Debug, PartialEq, Eq)]
 struct State(Vec<(PathBuf, Option<Stamp>)>);
 
-/// What of a file changes with it.
+/// Attributes of a file that change with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
-    /// Time of the last change of the file or of its attributes, in nanoseconds since 1970. No
-    /// program can set it. 0 where the system has no such time.
+    /// Time of the last change of the file or of its attributes, in nanoseconds since 1970. A
+    /// program cannot set it. 0 on systems without such a time.
     changed: i128,
-    /// Of a file that has taken another one's place by its name, another number; where there are
-    /// such numbers.
+    /// Inode number, on systems that have one. It differs if another file has replaced the file.
     inode: u64,
 }
 
 impl State {
-    /// How the files are now. `None` if that cannot be found out.
+    /// The current state of the files. `None` if it cannot be determined.
     fn of(paths: &[PathBuf], spare: &Spare) -> Option<Self> {
         let mut all = Vec::new();
         for path in paths {
@@ -132,7 +131,8 @@ impl State {
         Some(State(all))
     }
 
-    /// Itself if the files were read in this state, and a later change is certain to show.
+    /// Returns itself if the files were read in this state, and if any later change will be
+    /// visible.
     fn seen(self, paths: &[PathBuf], spare: &Spare) -> Option<Self> {
         let now = SystemTime::now();
         let is_settled = self.0.iter().all(|(_, stamp)| stamp.is_none_or(|stamp| stamp.is_settled(now)));
@@ -140,7 +140,7 @@ impl State {
     }
 }
 
-/// What is in a folder.
+/// The entries of a folder.
 fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect()
 }
@@ -158,7 +158,7 @@ impl Stamp {
         Some(Stamp { length: found.len(), modified: found.modified().ok(), changed, inode })
     }
 
-    /// False if the file has changed a moment ago. A time in the future is of another clock.
+    /// False if the file has changed a moment ago. A time in the future is from another clock.
     fn is_settled(&self, now: SystemTime) -> bool {
         let changed = SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::try_from(self.changed).unwrap_or(0));
         now.duration_since(changed).is_ok_and(|since| since >= SETTLED) || changed > now
@@ -178,7 +178,7 @@ mod tests {
         fs::read_to_string(path).map(|text| (text, true)).map_err(|error| error.to_string())
     }
 
-    /// Looks after the file had time to settle.
+    /// Checks the file after it had time to settle.
     fn look(watched: &mut Watched<String>, path: &Path) -> Result<bool, String> {
         watched.age(LOOK);
         watched.refresh(|| text(path))
@@ -190,7 +190,7 @@ mod tests {
         fs::write(&file, "one").unwrap();
         fs::write(&other, "two").unwrap();
         let before = Stamp::of(&file).unwrap();
-        // Of the same length and time.
+        // Same length and time.
         let open = fs::OpenOptions::new().write(true).open(&other).unwrap();
         open.set_modified(before.modified.unwrap()).unwrap();
         fs::rename(&other, &file).unwrap();
@@ -206,7 +206,7 @@ mod tests {
         fs::write(&file, "one").unwrap();
         let modified = fs::metadata(&file).unwrap().modified().unwrap();
         let mut watched = Watched::open(vec![file.clone()], || text(&file)).unwrap();
-        // Of the same length, time and number.
+        // Same length, time and inode number.
         let mut open = fs::OpenOptions::new().write(true).open(&file).unwrap();
         std::io::Write::write_all(&mut open, b"two").unwrap();
         open.set_modified(modified).unwrap();
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(look(&mut watched, &file), Ok(true));
         assert_eq!(watched.get(), "three");
         assert!(!watched.has_failed_for(Duration::ZERO));
-        // Of what could not be read as a whole the rest is tried again.
+        // After a partial read, the missing files are read again.
         fs::write(&file, "four").unwrap();
         for _ in 0..2 {
             watched.age(LOOK);

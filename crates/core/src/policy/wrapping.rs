@@ -1,7 +1,6 @@
-//! CURVE and TLS that a policy puts on endpoints of programs that know nothing of it.
+//! CURVE and TLS that a policy adds to endpoints, without the program's knowledge.
 //!
-//! A wrap that cannot be put on is a refusal: nothing of the endpoint goes over the wire in the
-//! clear.
+//! If a wrap cannot be applied, the endpoint is refused: it never sends unencrypted data.
 
 use super::certificates::Certificates;
 use super::{Allowed, Asked, Trust, Wrapped};
@@ -15,37 +14,38 @@ const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 
-/// Whether CURVE or TLS protects a connection with these options.
+/// True if CURVE or TLS protects a connection with these options.
 pub(crate) fn is_secure(options: &Options, endpoint: &str) -> bool {
     is_in_tls(endpoint) || options.mechanism.encrypts() && !is_raw(options) && !is_datagram(endpoint)
 }
 
-/// Whether the transport of an endpoint is TLS.
+/// True if the transport of an endpoint is TLS.
 fn is_in_tls(endpoint: &str) -> bool {
     endpoint.starts_with("wss://") || endpoint.starts_with("tls+tcp://")
 }
 
-/// Whether streams have no ZMTP, and so no mechanism, whatever the options say of one.
+/// True if the streams do not use ZMTP. Without ZMTP there is no mechanism, whatever the options
+/// say.
 fn is_raw(options: &Options) -> bool {
     options.facts().raw || options.router_raw
 }
 
-/// Whether an endpoint is one of datagrams, which no mechanism protects.
+/// True if an endpoint is for datagrams, which no mechanism protects.
 fn is_datagram(endpoint: &str) -> bool {
     endpoint.starts_with("udp://")
 }
 
-/// Wraps an endpoint, unless the program has asked for the like itself.
+/// Wraps an endpoint, unless the program has asked for equivalent security itself.
 ///
 /// # Errors
-/// Why that cannot be done: then nothing may go out.
+/// The reason why the wrap cannot be applied. The endpoint must not be used then.
 pub(super) fn put_on(
     wrap: &Wrap,
     asked: &Asked<'_>,
     own: &mut Options,
     allowed: &mut Allowed,
 ) -> Result<(), String> {
-    // What is sent stays in the process.
+    // The messages stay in the process.
     if asked.endpoint.starts_with("inproc://") {
         return Ok(());
     }
@@ -56,7 +56,7 @@ pub(super) fn put_on(
         return Err("udp has no handshake".into());
     }
     if is_raw(own) {
-        return Err("the socket has no ZMTP".into());
+        return Err("the socket does not use ZMTP".into());
     }
     if wrap.tls.is_some() {
         let certificates = Certificates::open(wrap, asked)?;
@@ -65,7 +65,7 @@ pub(super) fn put_on(
         return Ok(());
     }
     if own.mechanism.has_credentials() {
-        return Err(format!("CURVE would take the place of {}, TLS would not", own.mechanism.name()));
+        return Err(format!("CURVE would replace {}; TLS would keep it", own.mechanism.name()));
     }
     put_curve_on(wrap, asked, own)?;
     if let (Call::Bind, Some(clients)) = (asked.call, &wrap.clients) {
@@ -74,9 +74,9 @@ pub(super) fn put_on(
     Ok(())
 }
 
-/// Puts CURVE on an endpoint.
+/// Adds CURVE to an endpoint.
 fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result<(), String> {
-    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is none".to_owned());
+    let mut set = |code, value: &[u8]| options.set(code, value).map_err(|_| "a key is invalid".to_owned());
     let pair = wrap.key.as_deref().map(keys::pair).transpose().map_err(|error| error.to_string())?;
     if asked.call == Call::Bind {
         let pair = pair.ok_or_else(|| format!("`{}` has no `key`, which a server needs", wrap.name))?;
@@ -90,10 +90,10 @@ fn put_curve_on(wrap: &Wrap, asked: &Asked<'_>, options: &mut Options) -> Result
             let found = keys::publics(path).map_err(|error| error.to_string())?;
             match &found[..] {
                 [key] => key.clone(),
-                _ => return Err(format!("{} has {} keys, and is to have one", path.display(), found.len())),
+                _ => return Err(format!("{} has {} keys, but needs one", path.display(), found.len())),
             }
         }
-        None => return Err(format!("`servers` of `{}` has no key for it", wrap.name)),
+        None => return Err(format!("`servers` of `{}` has no key for this endpoint", wrap.name)),
     };
     set(CURVE_SERVERKEY, server.as_bytes())?;
     match pair {

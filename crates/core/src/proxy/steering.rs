@@ -1,8 +1,9 @@
-//! Commands to a running proxy, as zmq_proxy_steerable(3) names them: PAUSE, RESUME, TERMINATE,
+//! Commands to a running proxy, as named in zmq_proxy_steerable(3): PAUSE, RESUME, TERMINATE,
 //! STATISTICS.
 //!
-//! The control socket may be of any type that receives. One that must answer (REP) answers every
-//! command: STATISTICS with eight parts, the others, unknown ones included, with an empty message.
+//! The control socket may be of any type that receives. If it must reply (REP), it replies to every
+//! command: to STATISTICS with eight parts, to all others, even unknown ones, with an empty
+//! message.
 
 use super::Count;
 use crate::error::Error;
@@ -14,14 +15,14 @@ const TYPE: i32 = 16;
 /// ZMQ_REP.
 const REP: i32 = 4;
 
-/// What the proxy does.
+/// State of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// It forwards.
+    /// The proxy forwards messages.
     Active,
-    /// It does nothing but obey.
+    /// The proxy only executes commands.
     Paused,
-    /// It is to return.
+    /// The proxy has to return.
     Terminated,
 }
 
@@ -44,7 +45,7 @@ impl<'a> Control<'a> {
         self.state
     }
 
-    /// Takes one command, obeys and answers it. `passed` is what went forth and back.
+    /// Receives one command, executes it and replies. `passed` has the counters of both directions.
     pub(super) fn obey(&mut self, passed: [Count; 2]) -> Result<State, Error> {
         let mut command = Message::new();
         match self.socket.recv_message(&mut command, Flags::DONTWAIT) {
@@ -75,8 +76,8 @@ impl<'a> Control<'a> {
         Ok(self.state)
     }
 
-    /// Parts and bytes received and sent by the frontend, then by the backend: what one has
-    /// received is what the other has sent.
+    /// Sends the parts and bytes received and sent by the frontend, then by the backend. The parts
+    /// received by one are the parts sent by the other.
     fn report(&mut self, [forth, back]: [Count; 2]) -> Result<(), Error> {
         let numbers = [forth, back, back, forth].into_iter().flat_map(|count| [count.parts, count.bytes]);
         for (index, number) in numbers.enumerate() {

@@ -1,5 +1,5 @@
-//! Proxies between sockets of one context, over inproc. Each runs in a thread of its own until the
-//! context ends or it is told to.
+//! Proxies between sockets of one context, over inproc. Each runs in its own thread until the
+//! context ends or a command ends it.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn nothing_is_lost_or_reordered_in_a_flood_both_ways() {
                     if sent < COUNT && try_to(socket.send(&sent.to_ne_bytes(), Flags::DONTWAIT)).is_some() {
                         sent += 1;
                     }
-                    // With all sent there is nothing else to do than to wait.
+                    // All messages are sent, so this end only has to wait for the rest.
                     let flags = if sent < COUNT { Flags::DONTWAIT } else { Flags::NONE };
                     let mut number = [0; 4];
                     if received < COUNT && try_to(socket.recv(&mut number, flags)).is_some() {
@@ -134,7 +134,7 @@ fn nothing_is_lost_or_reordered_in_a_flood_both_ways() {
                 socket
             })
         });
-        // Kept open until both have all.
+        // Kept open until both ends have all messages.
         let ends = ends.map(|thread| thread.join().unwrap());
         end(&context, proxy);
         drop(ends);
@@ -149,7 +149,7 @@ fn high_water_marks_add_up_through_the_proxy() {
         front.bind("inproc://front").unwrap();
         let mut back = socket(&context, SocketType::Push, 2);
         back.bind("inproc://back").unwrap();
-        // No peer has connected to the backend yet, so the proxy may take nothing from the
+        // No peer has connected to the backend yet, so the proxy must not take a message from the
         // frontend.
         let mut source = socket(&context, SocketType::Push, 2);
         source.connect("inproc://front").unwrap();
@@ -208,7 +208,7 @@ fn one_socket_as_both_ends_echoes() {
     });
 }
 
-/// Sends a command to a REP control and gives the answer as numbers.
+/// Sends a command to a REP control socket and returns the reply as numbers.
 fn command(control: &mut Socket, text: &[u8]) -> Vec<u64> {
     send(control, &[text]);
     let answer = receive(control);
@@ -237,7 +237,7 @@ fn commands_steer_the_proxy() {
 
         assert!(command(&mut control, b"PAUSE").is_empty());
         send(&mut source, &[b"later"]);
-        // These come after the proxy has seen that there is something to forward.
+        // These commands arrive after the proxy has seen that there is a message to forward.
         assert!(command(&mut control, b"unknown").is_empty());
         assert_eq!(command(&mut control, b"STATISTICS"), [2, 5, 0, 0, 0, 0, 2, 5]);
         sink.set_option(RCVTIMEO, &1_i32.to_ne_bytes()).unwrap();
@@ -292,7 +292,7 @@ fn a_closed_socket_ends_the_proxy_at_once() {
                     run(&mut front, Some(&mut back), Some(&mut capture), Some(&mut control))
                 });
                 if pause {
-                    // The answer shows that the proxy has paused.
+                    // The reply shows that the proxy has paused.
                     assert_eq!(receive(&mut commander).len(), 8);
                 }
                 closer.end_calls();
@@ -312,7 +312,7 @@ fn a_proxy_that_waits_for_its_capture_socket_notices_a_close() {
         let mut source = socket(&context, SocketType::Push, 1);
         source.connect("inproc://front").unwrap();
         let closer = Closer::of(&front);
-        // Without a peer it takes nothing.
+        // Without a peer it accepts no message.
         let capture = socket(&context, SocketType::Push, 1);
         let back = bound(&context, SocketType::Push, "back");
         let sink = connected(&context, SocketType::Pull, "back");

@@ -23,8 +23,8 @@ fn serve(server: &SharedSocket, endpoint: &str) -> String {
         .unwrap()
 }
 
-/// Several threads ask and several take the answers, all on one CLIENT; several serve, all on one
-/// SERVER.
+/// Several threads send requests and several receive the replies, all on one CLIENT; several
+/// threads serve, all on one SERVER.
 fn many_on_both_ends(endpoint: &str) {
     const ASKERS: u32 = 3;
     const QUESTIONS: u32 = 400;
@@ -67,29 +67,29 @@ fn many_on_both_ends(endpoint: &str) {
                 let client = &client;
                 scope.spawn(move || {
                     for question in 1..=QUESTIONS {
-                        // From 1 on: an answer that adds nothing to the sum could still be on its
-                        // way when that is complete.
+                        // Start at 1: a reply that adds 0 to the sum could still be on its way when
+                        // the sum is complete.
                         client.send(&(asker * QUESTIONS + question).to_ne_bytes(), Flags::NONE).unwrap();
                     }
                 })
             })
             .collect();
         askers.into_iter().for_each(|asker| asker.join().unwrap());
-        // Answers keep no order here, as two threads serve: what counts is the sum. The last ones
-        // end the takers.
+        // Two threads serve, so the replies have no order: only the sum counts. The last requests
+        // end the receiving threads.
         for _ in 0..2 {
             client.send(&u32::MAX.to_ne_bytes(), Flags::NONE).unwrap();
         }
         let all = u64::from(ASKERS * QUESTIONS);
         let mut sum: u64 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
-        // What the ends have overtaken.
+        // Replies that the final messages have overtaken.
         let mut buffer = [0; 4];
         while sum < all * (all + 1) / 2 {
             client.recv(&mut buffer, Flags::NONE).unwrap();
             sum += u64::from(u32::from_ne_bytes(buffer));
         }
         assert_eq!(sum, all * (all + 1) / 2);
-        // Serving threads are blocked in it.
+        // Serving threads are blocked in the socket.
         server.close().unwrap();
     });
     assert_eq!(server.recv(&mut [], Flags::DONTWAIT), Err(Error::NotSocket));
@@ -140,7 +140,7 @@ fn a_blocked_receiver_does_not_hold_off_others() {
         other.with(|socket| socket.connect(&endpoint)).unwrap();
         thread::scope(|scope| {
             let receiver = scope.spawn(|| one.recv(&mut [0; 8], Flags::NONE));
-            // Asks and answers pass while it waits, or begin before: both must do.
+            // These calls run while the receiver waits, or before it begins: both cases must work.
             one.with(|socket| socket.set_option(17, &0_i32.to_ne_bytes())).unwrap();
             one.send(b"out", Flags::NONE).unwrap();
             assert_eq!(other.recv(&mut [0; 8], Flags::NONE), Ok(3));
@@ -217,8 +217,8 @@ fn pollers_and_receivers_share_a_socket() {
     });
 }
 
-/// A program that waits on descriptors (zmq_poller_fd) is told of room that an inproc peer makes,
-/// after a refused send and after a look alike.
+/// A program that waits on descriptors (zmq_poller_fd) gets a signal when an inproc peer makes
+/// room, after a refused send and also after a check.
 #[test]
 fn room_shows_on_the_descriptor_of_a_poller() {
     with_watchdog(LIMIT, "room for pollers", || {
@@ -249,8 +249,8 @@ fn room_shows_on_the_descriptor_of_a_poller() {
     });
 }
 
-/// A poller that waits for room is told of it, though others have used up what it was told of
-/// before it looked.
+/// A poller that waits for room gets a signal even if other threads have used up the room of the
+/// previous signal.
 #[test]
 fn room_that_others_use_up_is_asked_for_again() {
     with_watchdog(LIMIT, "room used up", || {
@@ -269,7 +269,7 @@ fn room_that_others_use_up_is_asked_for_again() {
         let room = (0..).take_while(|_| scatter.send(b"x", Flags::DONTWAIT).is_ok()).count();
         let take_all = || (0..room).for_each(|_| assert_eq!(gather.recv(&mut [0; 8], Flags::NONE), Ok(1)));
         take_all();
-        // Another thread, which has been told, too, sends as much as there is room for.
+        // Another thread, which also got a signal, uses all the room.
         scatter.refresh(READ).unwrap();
         (0..room).for_each(|_| scatter.send(b"x", Flags::DONTWAIT).unwrap());
         watcher.drain();

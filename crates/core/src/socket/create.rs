@@ -1,4 +1,4 @@
-//! How a socket comes to be: a place in its context, the pattern of its type, and a site on its I/O
+//! Creation of a socket: a place in its context, the pattern of its type, and a site on its I/O
 //! thread.
 
 use super::Socket;

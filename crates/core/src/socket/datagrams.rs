@@ -1,4 +1,4 @@
-//! `udp` endpoints: what bind and connect do for RADIO, DISH and DGRAM, zmq_udp(7).
+//! `udp` endpoints: bind and connect for RADIO, DISH and DGRAM, zmq_udp(7).
 
 use super::Socket;
 use super::endpoints::What;
@@ -21,13 +21,13 @@ impl Socket {
         pattern::entry(self.socket_type).map_or(Datagrams::Never, |entry| entry.datagrams)
     }
 
-    /// Whether this is an endpoint for datagrams. IncompatibleProtocol if the socket type has no
-    /// use for it.
+    /// True if this is an endpoint for datagrams. Fails with IncompatibleProtocol if the socket
+    /// type does not support datagrams.
     pub(super) fn is_for_datagrams(&self, endpoint: &Endpoint) -> Result<bool, Error> {
         match (endpoint, self.use_of_datagrams()) {
             (Endpoint::Datagram(_), Datagrams::Never) => Err(Error::IncompatibleProtocol),
-            // Datagrams have no mechanisms. Falling back to no security would be worse than to
-            // refuse.
+            // Datagrams have no mechanisms. A fallback to no security would be worse than a
+            // refusal.
             (Endpoint::Datagram(_), _) if self.pipes.options.mechanism.has_credentials() => {
                 Err(Error::NotSupported)
             }
@@ -37,8 +37,8 @@ impl Socket {
         }
     }
 
-    /// The form of the datagrams that the socket receives. IncompatibleProtocol if it cannot be
-    /// bound to `udp`.
+    /// The form of the datagrams that the socket receives. Fails with IncompatibleProtocol if it
+    /// cannot be bound to `udp`.
     pub(super) fn received_form(&self) -> Result<Form, Error> {
         match self.use_of_datagrams() {
             Datagrams::ReceiveGroups => Ok(Form::Groups),
@@ -68,7 +68,7 @@ impl Socket {
         let (socket, destination) = udp::sender(&udp, &self.pipes.options)?;
         let address = match &destination {
             Destination::Known(address) => Some(*address),
-            // What is sent meanwhile waits.
+            // Messages wait until the name is resolved.
             Destination::Named { .. } => None,
         };
         let (id, port) = self.open_port(given, given, socket, Form::Groups, false, address)?;
@@ -76,8 +76,8 @@ impl Socket {
             let first = |found: resolve::Outcome| found.ok().and_then(|found| found.into_iter().next());
             let found = move |port: Arc<DatagramPort>, found| port.aim(first(found));
             if site.driver.resolver().resolve(host.clone(), number, family, &port, found).is_err() {
-                // Without a thread for it, this one waits for the system, as libzmq's callers
-                // always do.
+                // If the resolver thread is unavailable, this thread waits for the system, as
+                // libzmq's callers always do.
                 port.aim(first(resolve::addresses(&host, number, family)));
             }
         }
@@ -99,7 +99,8 @@ impl Socket {
         mine.end.meet();
         let port = DatagramPort::start(&site, name, socket, far, form, receives, destination)?;
         let pipe = Pipe::inproc(mine, self.pipes.options.send_hwm);
-        // DGRAM has one endpoint; the port of another one ends with its pipe.
+        // A DGRAM has one endpoint. If the pattern refuses a second one, its port ends with its
+        // pipe.
         let id = self.attach(pipe).ok_or(Error::Invalid)?;
         self.show_endpoint(given, name, receives);
         self.add_endpoint(given, What::Datagram(id, port.clone()));

@@ -1,4 +1,4 @@
-//! bind, connect, unbind, disconnect (zmq_bind(3) and its like).
+//! bind, connect, unbind and disconnect (zmq_bind(3) and related calls).
 
 use super::Socket;
 #[cfg(feature = "names")]
@@ -18,7 +18,7 @@ use crate::sync::Arc;
 use crate::transport::{self, Answer, Failed, Leftover, Question};
 use tautline_policy::Call;
 
-/// An endpoint of the socket, by the text it was given as.
+/// An endpoint of the socket, by the text that the program gave.
 pub(super) struct Entry {
     given: Arc<str>,
     what: What,
@@ -31,16 +31,16 @@ pub(super) enum What {
     InprocConnected(PipeId),
     /// The pipe to an endpoint for datagrams, and the endpoint.
     Datagram(PipeId, Arc<DatagramPort>),
-    /// A name that was bound; what was bound for it has entries of its own.
+    /// A bound name. The endpoints that were bound for it have their own entries.
     #[cfg(feature = "names")]
     Offered(Box<Offered>),
-    /// A name that was connected.
+    /// A connected name.
     #[cfg(feature = "names")]
     Named(Arc<Finder>),
 }
 
 impl Entry {
-    /// Whether it was given as this text, and is bound or not.
+    /// True if the program gave this text and the endpoint is bound, or connected, as `bound` says.
     pub(super) fn is(&self, given: &str, bound: bool) -> bool {
         let is_bound = match &self.what {
             What::Bound(_) | What::InprocBound => true,
@@ -54,7 +54,7 @@ impl Entry {
         *self.given == *given && is_bound == bound
     }
 
-    /// What finds the peers of a connected name.
+    /// The finder of a connected name.
     #[cfg(feature = "names")]
     pub(super) fn finder(&self) -> Option<&Arc<Finder>> {
         match &self.what {
@@ -72,28 +72,28 @@ impl Entry {
         }
     }
 
-    /// Whether it is a connected one that will never be tried again.
+    /// True if the endpoint is connected and has given up for good.
     fn is_stopped(&self) -> bool {
         matches!(&self.what, What::Connected(dialer) if dialer.is_stopped())
     }
 }
 
 impl Socket {
-    /// Accepts peers at `endpoint`, zmq_bind(3). The name of a host is looked up first, and the
-    /// call waits for that.
+    /// Accepts peers at `endpoint`, zmq_bind(3). A host name is resolved first; the call waits for
+    /// the answer.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`],
     /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`], [`Error::NoDevice`],
-    /// [`Error::Terminated`], [`Error::NoThread`], or the system's.
+    /// [`Error::Terminated`], [`Error::NoThread`], or a system error.
     pub fn bind(&mut self, endpoint: &str) -> Result<(), Error> {
         let (parsed, question) = self.prepare_bind(endpoint)?;
         let at = question.map(|question| question.ask()).transpose();
         self.bind_at(endpoint, &parsed, at)
     }
 
-    /// The first part of [`Socket::bind`]: what is to be bound, and what the resolver is to be
-    /// asked before that.
+    /// First step of [`Socket::bind`]: returns the endpoint to bind, and the question for the
+    /// resolver, if there is one.
     pub(crate) fn prepare_bind(&mut self, endpoint: &str) -> Result<(Endpoint, Option<Question>), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)
@@ -106,7 +106,7 @@ impl Socket {
         Ok((parsed, question))
     }
 
-    /// The second part; `at` is the answer to the question.
+    /// Second step of [`Socket::bind`]. `at` is the answer to the question.
     pub(crate) fn bind_at(
         &mut self,
         endpoint: &str,
@@ -181,14 +181,15 @@ impl Socket {
         }
     }
 
-    /// Tells that nothing listens at an endpoint for streams. As in libzmq, without the transport.
+    /// Reports that binding a stream endpoint has failed. As in libzmq, the event has no transport
+    /// prefix.
     fn bind_failed(&self, endpoint: &str, error: Error) {
         if let Some(address) = transport::stream_address(endpoint) {
             self.tap.emit(event::BIND_FAILED, error.errno() as u32, &Ends::bound(address));
         }
     }
 
-    /// Connects to `endpoint`, now and whenever the connection is lost, zmq_connect(3).
+    /// Connects to `endpoint`, and reconnects when the connection is lost, zmq_connect(3).
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::ProtocolNotSupported`], [`Error::IncompatibleProtocol`],
@@ -197,7 +198,7 @@ impl Socket {
         self.connect_pipe(endpoint).map(|_| ())
     }
 
-    /// The new pipe; `None` if there is none, or not yet.
+    /// Connects and returns the new pipe. Returns `None` if there is no pipe, or not yet.
     pub(super) fn connect_pipe(&mut self, endpoint: &str) -> Result<Option<PipeId>, Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
@@ -218,22 +219,21 @@ impl Socket {
         }
         let site = self.site_for_streams()?;
         self.end_refused(endpoint);
-        // What was given up is connected anew.
+        // If an earlier connect to this endpoint has given up, this call connects again.
         self.endpoints.retain(|entry| *entry.given != *endpoint || !entry.is_stopped());
         if self.pipes.options.facts().connects_once
             && self.endpoints.iter().any(|entry| *entry.given == *endpoint)
         {
-            // Two connections to one peer make no sense for these types; libzmq overlooks the
-            // second call as well.
+            // These types need only one connection to a peer. libzmq ignores the second call too.
             return Ok(None);
         }
         match check_dial(&parsed, &self.pipes.options) {
-            // An interface may come later.
+            // The network interface may appear later.
             Ok(()) | Err(Error::NoDevice) => {}
             Err(error) => return Err(error),
         }
-        // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE the pipe that it is
-        // for is still to come.
+        // The options of this endpoint keep the routing id: with ZMQ_IMMEDIATE its pipe is created
+        // later.
         self.context.share_options(&mut self.pipes.options);
         let allowed = self.context.allowed(Call::Connect, endpoint, &parsed, None, &self.pipes.options);
         let allowed = unless_denied(&self.tap, allowed, endpoint, event::HANDSHAKE_FAILED_NO_DETAIL)?;
@@ -285,8 +285,8 @@ impl Socket {
         Ok(Some(id))
     }
 
-    /// Stops accepting peers at `endpoint`, zmq_unbind(3). The peers that came are let go: nothing
-    /// more is sent to them, what they have sent can still be received.
+    /// Stops accepting peers at `endpoint`, zmq_unbind(3), and disconnects the accepted peers. No
+    /// more messages are sent to them. Messages that they have sent can still be received.
     ///
     /// # Errors
     /// [`Error::NoEntry`] if it is not bound (or connected) here, [`Error::Invalid`],
@@ -295,7 +295,7 @@ impl Socket {
         self.end_endpoint(endpoint)
     }
 
-    /// Ends the connections to `endpoint`, zmq_disconnect(3). What is queued is still sent for at
+    /// Ends the connections to `endpoint`, zmq_disconnect(3). Queued messages are still sent for at
     /// most ZMQ_LINGER.
     ///
     /// # Errors
@@ -304,16 +304,17 @@ impl Socket {
         self.end_endpoint(endpoint)
     }
 
-    /// As in libzmq, everything that goes by this name ends at once, however often it was bound or
-    /// connected.
+    /// Ends all endpoints of this name at once. As in libzmq, it does not matter how often the name
+    /// was bound or connected.
     fn end_endpoint(&mut self, endpoint: &str) -> Result<(), Error> {
         let Some(question) = self.end_or_ask(endpoint)? else { return Ok(()) };
         let at = question.ask().map_err(|_| Error::NoEntry)?;
         self.end_named(endpoint, Some(at))
     }
 
-    /// Ends everything that goes by this name. If nothing does, but a listener may by the address
-    /// of a host of this name: what the resolver is to be asked before [`Socket::end_named`].
+    /// Ends all endpoints of this name. If there is no match, but a listener may match after this
+    /// host name is resolved, returns the question for the resolver. The caller then calls
+    /// [`Socket::end_named`].
     pub(crate) fn end_or_ask(&mut self, endpoint: &str) -> Result<Option<Question>, Error> {
         let outcome = self.end_named(endpoint, None).map(|()| None);
         if outcome != Err(Error::NoEntry) || !self.has_listener() {
@@ -327,8 +328,8 @@ impl Socket {
         self.endpoints.iter().any(|entry| matches!(entry.what, What::Bound(_)))
     }
 
-    /// Ends everything that goes by this name; `at` is the address of the host that it names, if
-    /// the resolver was asked.
+    /// Ends all endpoints of this name. `at` is the address of the named host, if the resolver was
+    /// asked.
     pub(crate) fn end_named(&mut self, endpoint: &str, at: Answer) -> Result<(), Error> {
         self.check_alive()?;
         let parsed = transport::parse(endpoint)?;
@@ -344,7 +345,7 @@ impl Socket {
         let is_named = |entry: &Entry| match &entry.what {
             What::Bound(acceptor) if parts.iter().any(|part| part == acceptor.endpoint()) => true,
             What::InprocBound if parts.iter().any(|part| **part == *entry.given) => true,
-            // `tcp://*:*` is the name of nothing: the endpoint that it has become is.
+            // `tcp://*:*` does not name an endpoint. The resolved endpoint does.
             What::Bound(acceptor) => {
                 acceptor.endpoint() == endpoint || Some(acceptor.endpoint()) == local.as_deref()
             }
@@ -401,12 +402,12 @@ impl Socket {
         }
     }
 
-    /// Ends the pipes of the peers that came to this endpoint. The I/O thread sends what is queued
-    /// for them.
+    /// Ends the pipes of the peers that this endpoint has accepted. The I/O thread sends their
+    /// queued messages.
     fn let_go(&mut self, acceptor: &Arc<Acceptor>) {
         let (Some(site), Some(set)) = (&self.site, &self.set) else { return };
         set.acquire();
-        // What has arrived until now counts, what arrives later does not.
+        // Data that has arrived until now counts, later data does not.
         set.read_ready();
         let connections = site.accepted_by(acceptor);
         for connection in &connections {
@@ -420,8 +421,8 @@ impl Socket {
         }
     }
 
-    /// This endpoint is connected anew: what is sent from now on is not for a pipe to it whose peer
-    /// has refused.
+    /// Ends the pipes to this endpoint whose peer has refused, because the endpoint is connected
+    /// again: new messages are not for the old pipe.
     fn end_refused(&mut self, endpoint: &str) {
         let refused: Vec<_> = self
             .endpoints
@@ -441,12 +442,13 @@ impl Socket {
         self.detach_ended();
     }
 
-    /// Endpoints that have ended themselves are as if they had been disconnected.
+    /// Removes endpoints that have ended themselves, as if the program had disconnected them.
     fn forget_ended(&mut self) {
         self.endpoints.retain(|entry| !matches!(&entry.what, What::Connected(dialer) if dialer.has_left()));
     }
 
-    /// An inproc pipe is gone: what was connected with it can no longer be disconnected.
+    /// Removes the endpoint of an inproc pipe that is gone. The program can no longer disconnect
+    /// it.
     pub(super) fn forget_inproc(&mut self, pipe: PipeId) {
         self.endpoints.retain(
             |entry| !matches!(&entry.what, What::InprocConnected(id) | What::Datagram(id, _) if *id == pipe),
@@ -454,8 +456,8 @@ impl Socket {
         self.show_endpoints();
     }
 
-    /// The socket is closed: frees the addresses it is bound to, and says how long what is queued
-    /// may linger.
+    /// Frees the addresses of a socket that is being closed, and sets the linger time of its queued
+    /// messages.
     pub(super) fn close_bound(&self, entry: &Entry) {
         match &entry.what {
             What::Bound(acceptor) => acceptor.stop(None),
@@ -476,7 +478,7 @@ impl Socket {
     }
 
     pub(super) fn site_for_streams(&mut self) -> Result<Arc<Site>, Error> {
-        // Falling back to no security would be worse than to refuse.
+        // A fallback to no security would be worse than a refusal.
         if !self.pipes.options.mechanism.is_there() {
             return Err(Error::NotSupported);
         }
@@ -489,8 +491,8 @@ impl Socket {
         Ok(site)
     }
 
-    /// Makes what connections need: until then a socket has no descriptors. From then on it has all
-    /// that it will ever need to wait.
+    /// Opens the descriptors that connections need. Before this call a socket has no descriptors.
+    /// After it, the socket has every descriptor that it will need to wait.
     pub(super) fn open_set(&mut self) -> std::io::Result<()> {
         if let (Some(site), None) = (&self.site, &self.set) {
             self.inbox.waker().descriptor()?;
@@ -499,7 +501,7 @@ impl Socket {
         Ok(())
     }
 
-    /// What an inproc peer is told: of the properties only the program's own (ZMQ_METADATA).
+    /// Information for inproc peers. The only properties are the program's own (ZMQ_METADATA).
     pub(super) fn whoami(&self) -> Box<PeerInfo> {
         let options = &self.pipes.options;
         let announced = options.metadata.iter().map(|(name, value)| (name, value));
@@ -517,8 +519,8 @@ impl Socket {
     }
 }
 
-/// What the policy says of a call. If that is no, an event tells which rule does: of a connect,
-/// for which libzmq has none, the one of a peer that does not let us in.
+/// Returns the policy's answer to a call. If the policy refuses, emits an event with the rule.
+/// libzmq has no event for a refused connect, so we use the event of a peer that refuses us.
 fn unless_denied(
     tap: &Tap,
     allowed: Result<Option<Allowed>, Denied>,

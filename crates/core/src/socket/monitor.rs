@@ -42,10 +42,10 @@ impl EventSink for SecondVersion {
     }
 }
 
-/// Events of version 3, one of our own: as version 2, and then routing id, address and user id of
-/// the peer and the reason in words. A peer whose handshake has failed after it had shown its
-/// credentials has three more parts: the mechanism, its key or user name, and what the handler has
-/// said of it.
+/// Events of version 3, our own: as version 2, followed by routing id, address and user id of the
+/// peer and the reason in words. If a handshake failed after the peer had shown credentials, three
+/// more parts follow: the mechanism, the peer's key or user name, and the ZAP handler's reply about
+/// it.
 struct ThirdVersion(Socket);
 
 impl EventSink for ThirdVersion {
@@ -76,8 +76,8 @@ fn tell_numbers(socket: &mut Socket, event: u32, values: &[u64], texts: &[&[u8]]
     tell(socket, &parts);
 }
 
-/// A monitor that is not read must not stop the connections it watches: at the high-water mark
-/// events are lost.
+/// Sends an event. A slow monitor must not stop the connections that it watches, so events are
+/// dropped at the high-water mark.
 fn tell(socket: &mut Socket, parts: &[&[u8]]) {
     for (index, part) in parts.iter().enumerate() {
         let more = if index + 1 < parts.len() { Flags::MORE.0 } else { 0 };
@@ -87,19 +87,21 @@ fn tell(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// Gives up the endpoint. A reader that is connected stays so. It no longer counts as a socket of
-/// the program's: it goes when what lingers has gone.
+/// Unbinds the monitor's endpoint. A connected reader stays connected. The monitor socket no longer
+/// counts as a socket of the program. The monitor socket is closed when the lingering connections
+/// have ended.
 fn release(socket: &mut Socket) {
     let endpoint = socket.last_endpoint.clone();
-    // In a context that ends there is nothing to give up.
+    // In a context that is terminating the endpoint is gone already.
     let _ = socket.unbind(&endpoint);
     socket.context.forget(socket.id);
 }
 
 impl Socket {
-    /// From now on reports the events of the mask `events` on a socket of type `socket_type` bound
-    /// to `endpoint`, which must be inproc; `None` ends it. Version 1 has two parts for each event,
-    /// version 2 tells both ends of a connection, version 3 also the peer and the reason.
+    /// Reports the events of the mask `events` from now on, on a socket of type `socket_type` bound
+    /// to `endpoint`, which must be inproc. `None` ends the monitor. Version 1 has two parts for
+    /// each event, version 2 adds both ends of a connection, version 3 also the peer and the
+    /// reason.
     ///
     /// # Errors
     /// [`Error::Invalid`] also for an unknown version, for events that version 1 does not have, and
@@ -153,7 +155,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Ends a former monitor, and makes the socket of the next one.
+    /// Ends the former monitor, and creates the socket of the next one.
     fn event_socket(&mut self, endpoint: &str, socket_type: SocketType) -> Result<Socket, Error> {
         self.tap.listen(0, None);
         let mut socket = self.context.socket(socket_type)?;
@@ -165,12 +167,12 @@ impl Socket {
         Ok(socket)
     }
 
-    /// From now on tells `observer` of events, beside any monitor.
+    /// Reports events to `observer` from now on, in addition to any monitor.
     pub fn observe(&self, observer: Arc<Observer>) {
         self.tap.observe(observer);
     }
 
-    /// Reports an event for each peer that tells how many messages wait for it and from it,
+    /// Emits an event for each peer with the numbers of queued messages in both directions,
     /// zmq_socket_monitor_pipes_stats(3).
     ///
     /// # Errors

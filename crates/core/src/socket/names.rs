@@ -1,5 +1,4 @@
-//! `name://orders`: bind and connect by a name, which stands for the endpoints that a directory
-//! knows.
+//! `name://orders`: bind and connect by a name. A directory knows the endpoints of the name.
 
 use super::Socket;
 use super::endpoints::What;
@@ -11,19 +10,19 @@ use crate::pipe::PipeId;
 use crate::sync::Arc;
 use tautline_names::Registration;
 
-/// What the socket has bound by a name.
+/// The registration and the endpoints of a bound name.
 pub(super) struct Offered {
     directory: Arc<Directory>,
     registration: Registration,
-    /// The endpoints that were bound for it, as they have come out.
+    /// The endpoints that were bound for the name, as resolved.
     pub(super) parts: Vec<String>,
 }
 
 impl Drop for Offered {
     fn drop(&mut self) {
         self.registration.withdraw();
-        // The file of a path stays when its socket is closed. This one has a name of its own, which
-        // no other socket takes over.
+        // Usually the file of an ipc path stays when its socket is closed. This path is unique to
+        // this socket, so no other socket reuses it.
         if let Some(path) = self.registration.ipc().strip_prefix("ipc://") {
             let _ = std::fs::remove_file(path);
         }
@@ -32,13 +31,14 @@ impl Drop for Offered {
 }
 
 fn directory_for(socket: &Socket, name: &str) -> Result<Arc<Directory>, Error> {
-    // What libzmq says of a transport that is not there.
+    // libzmq's error for an unsupported transport.
     let directory = directory(&socket.context).ok_or(Error::ProtocolNotSupported)?;
     directory.check(name)?;
     Ok(directory.clone())
 }
 
-/// Binds what the directory says, and puts it there. All of it, or nothing.
+/// Binds the endpoints that the directory asks for and registers them. Either all succeed, or all
+/// are undone.
 pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<(), Error> {
     let directory = directory_for(socket, name)?;
     let (registration, tcp) = directory.register(name, socket.id)?;
@@ -71,7 +71,7 @@ pub(super) fn bind_name(socket: &mut Socket, endpoint: &str, name: &str) -> Resu
     Ok(())
 }
 
-/// Connects to all that the name stands for, now and later.
+/// Connects to all endpoints of the name, now and later.
 pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> Result<Option<PipeId>, Error> {
     let directory = directory_for(socket, name)?;
     let site = socket.site_for_streams()?;
@@ -101,7 +101,7 @@ pub(super) fn connect_name(socket: &mut Socket, endpoint: &str, name: &str) -> R
     Ok(None)
 }
 
-/// The name stands for something else: what it stood for is disconnected.
+/// Disconnects the endpoints that no longer belong to their name.
 pub(super) fn leave_moved(socket: &mut Socket) {
     let finders = socket.endpoints.iter().filter_map(|entry| entry.finder().cloned());
     for finder in finders.collect::<Vec<_>>() {
@@ -109,7 +109,7 @@ pub(super) fn leave_moved(socket: &mut Socket) {
     }
 }
 
-/// Disconnects. What is queued is still sent for at most ZMQ_LINGER.
+/// Disconnects. Queued messages are still sent for at most ZMQ_LINGER.
 pub(super) fn leave_ways(socket: &mut Socket, ways: Vec<(Arc<str>, Way)>) {
     let linger = socket.pipes.options.linger;
     for (endpoint, way) in ways {

@@ -1,4 +1,5 @@
-//! What the I/O side and inproc peers tell a socket, and what becomes of its pipes.
+//! Processing of the news from the I/O side and from inproc peers, and of the pipes that begin and
+//! end.
 
 use super::Socket;
 use crate::conn::inproc::Offer;
@@ -9,8 +10,8 @@ use crate::pipe::{Pipe, PipeId};
 use crate::sync::Arc;
 
 impl Socket {
-    /// Takes note of all news. Fails with `Error::Terminated` after the end of the context, and
-    /// with `Error::NotSocket` if another thread closes the socket.
+    /// Processes all news. Fails with `Error::Terminated` after the end of the context, and with
+    /// `Error::NotSocket` if another thread closes the socket.
     #[cold]
     pub(super) fn process_news(&mut self) -> Result<(), Error> {
         for item in self.inbox.drain() {
@@ -19,17 +20,17 @@ impl Socket {
         }
         self.detach_ended();
         let Some(error) = self.over else { return Ok(()) };
-        // The inbox stays pending, so that every call comes by here.
+        // Keep the inbox pending, so that every call ends up here.
         self.inbox.push(News::Knock);
         Err(error)
     }
 
-    /// Takes note of what the owner itself has read.
+    /// Processes the data that the owner itself has read.
     pub(super) fn note_arrived(&mut self) {
-        // The pattern is not called with the list borrowed, and the list keeps its memory.
+        // The pattern must not be called while the list is borrowed, and the list keeps its memory.
         let mut arrived = std::mem::take(&mut self.arrived);
         if self.inbox.pending() {
-            // That a peer is there comes before what it says.
+            // Process the news of a peer's arrival before its data.
             arrived.drain(..).for_each(|token| self.inbox.push(News::Readable(token)));
         }
         for token in arrived.drain(..) {
@@ -100,7 +101,7 @@ impl Socket {
         }
     }
 
-    /// Adds a pipe; `None` if the pattern has refused it.
+    /// Adds a pipe. Returns `None` if the pattern refuses it.
     pub(super) fn attach(&mut self, mut pipe: Pipe) -> Option<PipeId> {
         if pipe.peer.connected_here
             && let Some(connection) = pipe.connection()
@@ -115,7 +116,7 @@ impl Socket {
             let takes = pattern::entry(self.socket_type).is_some_and(|entry| entry.takes_subscriptions);
             if let (Some(end), false) = (pipe.inproc_end(), takes) {
                 // As over the other transports, a socket of another type does not see
-                // subscriptions. Those that were there before:
+                // subscriptions. Drop those that arrived earlier:
                 end.refuse_commands();
                 pipe.head();
             }
@@ -126,7 +127,7 @@ impl Socket {
         self.pipes.get(id).is_some().then_some(id)
     }
 
-    /// Adds a side of an inproc pipe, whose other side is there already, or was.
+    /// Adds a side of an inproc pipe. The other side exists already, or has existed.
     pub(super) fn attach_inproc(&mut self, offer: Offer) {
         let peer = offer.peer.clone();
         let send_hwm = self.pipes.options.send_hwm;
@@ -138,8 +139,8 @@ impl Socket {
         }
     }
 
-    /// The peer of a pipe made by `connect` is there. What came and went in between is told as one
-    /// end.
+    /// Handles the arrival of the peer of a pipe made by `connect`. All disconnects and reconnects
+    /// in between are reported as one.
     fn met(&mut self, id: PipeId, Meeting { peer, first, reconnects }: Meeting) {
         self.reconnects += reconnects;
         if let Some(pipe) = self.pipes.get(id) {
@@ -165,7 +166,7 @@ impl Socket {
         }
     }
 
-    /// The peer is gone. The pipe goes when it is read empty.
+    /// Handles a pipe whose peer is gone. The pipe is removed when it is read empty.
     pub(super) fn ended(&mut self, id: PipeId) {
         self.pipes.end(id);
         self.show_end(id);
@@ -186,7 +187,7 @@ impl Socket {
         }
     }
 
-    /// The same for a pipe that has just ended, before the next news: a peer that comes may need
+    /// Detaches a pipe that has just ended and is empty, before the next news: a new peer may need
     /// its place.
     fn detach_if_read(&mut self, id: PipeId) {
         if !self.pipes.is_closing(id) && !self.is_unread(id) {
@@ -195,25 +196,25 @@ impl Socket {
         }
     }
 
-    /// Whether something of an ended pipe is still to be received.
+    /// True if an ended pipe still has unread messages.
     fn is_unread(&mut self, id: PipeId) -> bool {
         self.pipes.get(id).is_some_and(|pipe| pipe.has_ended() && pipe.can_recv())
     }
 
     fn detach_one(&mut self, id: PipeId) {
-        // An ended pipe's id may meanwhile be another pipe's, if the pattern has closed it.
+        // If the pattern has closed the ended pipe, another pipe may use its id by now.
         if self.pipes.get(id).is_some_and(|pipe| pipe.has_ended()) {
             self.detach(id);
         }
     }
 
-    /// Takes a pipe out for good.
+    /// Removes a pipe for good.
     pub(super) fn detach(&mut self, id: PipeId) -> Option<Pipe> {
         self.pattern.told().detach(&mut self.pipes, id);
         self.gone(id)
     }
 
-    /// Forgets all that goes by the name of a pipe: another one may get it.
+    /// Removes all state under the id of a pipe, because another pipe may reuse the id.
     fn gone(&mut self, id: PipeId) -> Option<Pipe> {
         self.ending.retain(|other| *other != id);
         let pipe = self.pipes.remove(id)?;
@@ -224,7 +225,7 @@ impl Socket {
         Some(pipe)
     }
 
-    /// Ends the pipes that the pattern wants to be rid of.
+    /// Ends the pipes that the pattern has closed.
     pub(super) fn close_refused(&mut self) {
         while self.pipes.has_closing() {
             let closing = self.pipes.take_closing();

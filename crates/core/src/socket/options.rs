@@ -1,5 +1,5 @@
-//! zmq_setsockopt(3) and zmq_getsockopt(3): the options that only the socket itself can answer; the
-//! others are in `options`.
+//! zmq_setsockopt(3) and zmq_getsockopt(3): options that only the socket itself can answer. All
+//! other options are in `options`.
 
 use super::statistics::NUMBERS;
 use super::{Socket, Wanted};
@@ -14,14 +14,14 @@ use tautline_io::fd;
 pub(super) const LINGER: i32 = 17;
 pub(super) const SNDHWM: i32 = 23;
 pub(super) const RCVHWM: i32 = 24;
-/// The first of as many options as there are numbers in the statistics: one number each.
+/// Code of the first statistics option. There is one option for each number in the statistics.
 const STATISTIC: i32 = 0x5441_1000;
-/// And what is above its lower 31 bits.
+/// Code of the first option for the bits above the lower 31 bits of a number.
 const STATISTIC_HIGH: i32 = 0x5441_2000;
 const STATISTIC_LAST: i32 = STATISTIC + NUMBERS as i32 - 1;
 const STATISTIC_HIGH_LAST: i32 = STATISTIC_HIGH + NUMBERS as i32 - 1;
 
-/// For a longer value there may be no memory.
+/// Longer values are allocated fallibly.
 const LONG: usize = 4096;
 
 pub(super) const POLLIN: i32 = 1;
@@ -32,8 +32,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Invalid`] for an option that does not exist, is not for this socket type, or for a
-    /// value of the wrong size or range; [`Error::NoMemory`] for a long one that there is none for;
-    /// [`Error::Terminated`].
+    /// value of the wrong size or range; [`Error::NoMemory`] if there is no memory for a long
+    /// value; [`Error::Terminated`].
     pub fn set_option(&mut self, code: i32, value: &[u8]) -> Result<(), Error> {
         self.check_settable(code)?;
         match code {
@@ -57,7 +57,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Sets an option to nothing (a NULL value), which resets those that have a "not set".
+    /// Sets an option to a NULL value, which resets options that can be "not set".
     ///
     /// # Errors
     /// As [`Socket::set_option`].
@@ -71,8 +71,8 @@ impl Socket {
         Ok(())
     }
 
-    /// News are not looked at, and ZMQ_LINGER can be set to the end: a program that closes down
-    /// must be able to let go of what is queued.
+    /// Does not process news, and lets ZMQ_LINGER be set even after termination: a program that
+    /// shuts down must be able to drop its queued messages.
     fn check_settable(&self, code: i32) -> Result<(), Error> {
         match self.over {
             Some(Error::Terminated) if code == LINGER => Ok(()),
@@ -92,7 +92,7 @@ impl Socket {
         self.show_options();
     }
 
-    /// Reads an option into `out`; returns how many bytes it has.
+    /// Reads an option into `out`. Returns its number of bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an option that does not exist or cannot be read, or a buffer that is
@@ -112,7 +112,7 @@ impl Socket {
             FD => {
                 self.expose()?;
                 let number = self.inbox.waker().number()?;
-                // That of Windows has eight bytes.
+                // On Windows the descriptor has eight bytes.
                 if let (8, Some(place)) = (size_of_val(&number), out.first_chunk_mut()) {
                     *place = fd::to_u64(number).to_ne_bytes();
                     return Ok(8);
@@ -120,7 +120,7 @@ impl Socket {
                 fd::to_int(number)
             }
             TOPICS_COUNT => {
-                // Not all pipes announce what they bring.
+                // Some pipes (inproc) do not announce new subscriptions.
                 self.pattern.can_recv(&mut self.pipes);
                 while self.pattern.has_more_to_do() {
                     self.pattern.can_recv(&mut self.pipes);
@@ -159,7 +159,7 @@ impl Socket {
         Ok(4)
     }
 
-    /// ZMQ_EVENTS: what can be done now. Quietens ZMQ_FD.
+    /// ZMQ_EVENTS: returns the operations that are possible now. Resets the signal of ZMQ_FD.
     fn events(&mut self) -> Result<i32, Error> {
         self.inbox.waker().quieten();
         let mut can = self.refresh(Wanted { read: true, write: true }, true)?;
@@ -168,8 +168,8 @@ impl Socket {
         Ok((if can.read { POLLIN } else { 0 }) | (if can.write { POLLOUT } else { 0 }))
     }
 
-    /// ZMQ_FD is handed out: from now on the I/O thread listens whenever the owner is away, and
-    /// every change is signalled.
+    /// Prepares the socket for a program that reads ZMQ_FD: from now on the I/O thread listens
+    /// whenever the owner is away, and every change is signalled.
     pub(super) fn expose(&mut self) -> Result<(), Error> {
         if self.inbox.is_exposed() {
             return Ok(());
@@ -180,13 +180,13 @@ impl Socket {
             set.acquire();
             set.release();
         }
-        // What came before was not signalled.
+        // Signal once, because earlier changes were not signalled.
         self.inbox.nudge();
         Ok(())
     }
 }
 
-/// As much of a number as an int has that is not negative.
+/// The lower 31 bits of a number, so that the int is not negative.
 fn low_bits(number: u64) -> i32 {
     (number & i32::MAX as u64) as i32
 }

@@ -27,7 +27,7 @@ impl Socket {
         self.pattern.told().join(&mut self.pipes, group, false)
     }
 
-    /// Connects a PEER to `endpoint` and tells the routing id of the peer there,
+    /// Connects a PEER to `endpoint` and returns the routing id of the peer there,
     /// zmq_connect_peer(3).
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Socket {
             return Err(Error::NotSupported);
         }
         if self.pipes.options.immediate {
-            // The peer has no pipe, and so no number, before the connection is there.
+            // The peer gets its pipe, and so its number, only when it is connected.
             return Err(Error::Fault);
         }
         let id = self.connect_pipe(endpoint)?.ok_or(Error::Invalid)?;
@@ -63,8 +63,8 @@ impl Socket {
         Ok(())
     }
 
-    /// What can be done now with the peer of this routing id, of a ROUTER: ZMQ_POLLIN and
-    /// ZMQ_POLLOUT.
+    /// Returns the operations (ZMQ_POLLIN and ZMQ_POLLOUT) that are possible now with the peer of
+    /// this routing id, of a ROUTER.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for all but ROUTER, [`Error::HostUnreachable`] for an unknown peer,

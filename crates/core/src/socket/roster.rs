@@ -1,6 +1,6 @@
-//! The peers of a socket, for the program: options of our own, ZMQ_TAUTLINE_PEERS and the waits for
-//! peers and subscriptions. What is counted is counted anyway, so that nothing of this costs a
-//! message anything.
+//! The peers of a socket, for the program: our own options ZMQ_TAUTLINE_PEERS and the waits for
+//! peers and subscriptions. These options use counters that exist anyway, so they add no cost per
+//! message.
 
 use super::{Socket, Wanted};
 use crate::error::Error;
@@ -9,8 +9,8 @@ use tautline_observe::{Peer, PeerState};
 
 /// Bytes of a `zmq_tautline_peer_t`.
 const RECORD: usize = 1168;
-/// Bytes of its texts, each with a NUL behind it, in their order: address, local, endpoint, user
-/// id, host, mechanism.
+/// Bytes of its texts, each with a terminating NUL, in order: address, local, endpoint, user id,
+/// host, mechanism.
 const TEXTS: [usize; 6] = [128, 128, 256, 192, 64, 16];
 /// Bytes of its routing id.
 const ROUTING_ID: usize = 256;
@@ -18,12 +18,12 @@ const ROUTING_ID: usize = 256;
 const CONNECTED_HERE: u32 = 1;
 const SHARED_MEMORY: u32 = 2;
 
-/// What peers have said in between is looked at no later than this.
+/// Maximum time between two checks for news from peers.
 const SLICE: Duration = Duration::from_millis(10);
 
 impl Socket {
-    /// The peers now, with their counters; times of the last activity are not among them. A peer
-    /// that is being connected to is one.
+    /// Returns the current peers with their counters, without the times of the last activity. A
+    /// peer that is being connected to is included.
     ///
     /// # Errors
     /// [`Error::Terminated`].
@@ -32,7 +32,7 @@ impl Socket {
         Ok(self.pipes.all().into_iter().filter_map(|id| self.pipes.report(id)).collect())
     }
 
-    /// Waits until this many peers are connected, or more; `deadline` is `None` for ever.
+    /// Waits until at least this many peers are connected. A `deadline` of `None` means for ever.
     ///
     /// # Errors
     /// [`Error::Again`] at the deadline, [`Error::Terminated`], [`Error::Interrupted`].
@@ -47,8 +47,8 @@ impl Socket {
         })
     }
 
-    /// Waits until this many different topics are subscribed to, or more: by the peers of a PUB or
-    /// XPUB; `deadline` is `None` for ever.
+    /// Waits until the peers of a PUB or XPUB have subscribed to at least this many different
+    /// topics. A `deadline` of `None` means for ever.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for types without topics, and as [`Socket::wait_for_peers`].
@@ -58,7 +58,7 @@ impl Socket {
             return Err(Error::NotSupported);
         }
         self.wait_until(deadline, |socket| {
-            // Not all pipes announce what they bring.
+            // Some pipes (inproc) do not announce new subscriptions.
             socket.pattern.can_recv(&mut socket.pipes);
             while socket.pattern.has_more_to_do() {
                 socket.pattern.can_recv(&mut socket.pipes);
@@ -90,15 +90,15 @@ impl Socket {
         }
     }
 
-    /// Writes as many peers as there is room for, a `zmq_tautline_peer_t` each; how many bytes that
-    /// are.
+    /// Writes as many peers as fit into `out`, a `zmq_tautline_peer_t` each. Returns the number of
+    /// bytes written.
     pub(super) fn write_peers(&mut self, out: &mut [u8]) -> Result<usize, Error> {
         let peers = self.peers()?;
         let places = out.chunks_exact_mut(RECORD);
         Ok(places.zip(&peers).map(|(place, peer)| write_peer(place, peer)).count() * RECORD)
     }
 
-    /// As [`Socket::wait_for_peers`] for the option of that name, for at most ZMQ_SNDTIMEO.
+    /// As [`Socket::wait_for_peers`], for the option of that name, for at most ZMQ_SNDTIMEO.
     pub(super) fn wait_by_option(&mut self, subscriptions: bool, value: &[u8]) -> Result<(), Error> {
         let number = <[u8; 4]>::try_from(value).map(i32::from_ne_bytes);
         let count = number.ok().and_then(|number| usize::try_from(number).ok()).ok_or(Error::Invalid)?;
@@ -111,7 +111,7 @@ impl Socket {
     }
 }
 
-/// Writes a peer. `place` has the room.
+/// Writes a peer. `place` has the right size.
 fn write_peer(place: &mut [u8], peer: &Peer) {
     let flags = if peer.connected_here { CONNECTED_HERE } else { 0 }
         | if peer.shared_memory { SHARED_MEMORY } else { 0 };
@@ -140,7 +140,7 @@ fn write_peer(place: &mut [u8], peer: &Peer) {
     bytes.extend(routing_id);
     bytes.resize(bytes.len() + ROUTING_ID - routing_id.len(), 0);
     for (text, room) in texts.iter().zip(TEXTS) {
-        // As much as there is room for, with the NUL.
+        // Truncate the text so that the NUL fits.
         let text = &text.as_bytes()[..text.len().min(room - 1)];
         bytes.extend(text);
         bytes.resize(bytes.len() + room - text.len(), 0);

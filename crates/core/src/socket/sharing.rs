@@ -1,5 +1,5 @@
-//! A socket in the hands of many threads, as `shared` needs it: what does not block, and what makes
-//! others see what happens.
+//! A socket that many threads use, as `shared` needs it: operations that do not block, and
+//! operations that make events visible to other threads.
 
 use std::time::Instant;
 
@@ -19,8 +19,8 @@ impl Closer {
         Closer(socket.inbox.clone())
     }
 
-    /// Makes the owner's call, if one is under way, and every later one fail with
-    /// [`Error::NotSocket`]. Wakes a call that blocks.
+    /// Makes the owner's current call and every later one fail with [`Error::NotSocket`]. Wakes a
+    /// blocked call.
     pub fn end_calls(&self) {
         self.0.push(News::Closed);
     }
@@ -33,12 +33,12 @@ impl std::fmt::Debug for Closer {
 }
 
 impl Socket {
-    /// Whether several threads may call a socket of this type at once (ZMQ_THREAD_SAFE).
+    /// True if several threads may call a socket of this type at once (ZMQ_THREAD_SAFE).
     pub fn is_thread_safe(&self) -> bool {
         pattern::entry(self.socket_type).is_some_and(|entry| entry.thread_safe)
     }
 
-    /// Where its news come in.
+    /// The inbox of the socket.
     pub(crate) fn inbox(&self) -> &Arc<SocketInbox> {
         &self.inbox
     }
@@ -54,15 +54,15 @@ impl Socket {
         result
     }
 
-    /// As `refresh`, for a caller that is going to wait on a descriptor if there is nothing: it is
-    /// told of room, too.
+    /// As `refresh`, for a caller that waits on a descriptor if no operation is possible. Also asks
+    /// peers to signal room.
     pub(crate) fn refresh_and_ask(&mut self, wanted: Wanted) -> Result<Wanted, Error> {
         let mut can = self.refresh(wanted, true)?;
         can.write = can.write || wanted.write && self.ask_for_room();
         Ok(can)
     }
 
-    /// Receives if that is possible at once; looks at the network.
+    /// Receives if that is possible at once. Reads the network.
     pub(crate) fn try_recv(&mut self, target: &mut Target<'_>) -> Result<usize, Error> {
         self.check_alive()?;
         let mut result = self.pattern.recv(&mut self.pipes, target);
@@ -77,19 +77,19 @@ impl Socket {
         Ok(len)
     }
 
-    /// Until when a blocking receive (or else a send) that begins now may last.
+    /// The time until which a blocking receive (or else a send) that begins now may last.
     pub(crate) fn deadline_for(&self, wanted: Wanted) -> Option<Instant> {
         let options = &self.pipes.options;
         let timeout = if wanted.read { options.receive_timeout } else { options.send_timeout };
         timeout.and_then(|time| Instant::now().checked_add(time))
     }
 
-    /// What can be done now, without a look at the network. A send means the one that was refused
-    /// last. An owner that leaves while others wait for room `asks` for more: it may have used up
-    /// what they had asked for.
+    /// Returns the operations that are possible now, without reading the network. "Send" means the
+    /// message that was refused last. `asks` is true for an owner that leaves while others wait for
+    /// room: it asks for room again, because it may have consumed the earlier signal.
     pub(crate) fn can_now(&mut self, asks: bool) -> Wanted {
         let Socket { pattern, pipes, .. } = self;
-        // A call on a socket that is over fails at once.
+        // A call on a closed socket fails at once.
         if self.over.is_some() || self.inbox.pending() {
             return Wanted { read: true, write: true };
         }
@@ -97,20 +97,21 @@ impl Socket {
         Wanted { read, write: write || asks && self.ask_for_room() }
     }
 
-    /// The owner's place is going to be empty: everything wakes from now on, and what is queued is
-    /// on its way. Whether what is wanted is there, so that no caller need wait.
+    /// Prepares for a time without an owner: all events wake the waiting threads from now on, and
+    /// queued messages are sent. Returns true if a wanted operation is possible now, so that no
+    /// caller needs to wait.
     pub(crate) fn rest(&mut self, wanted: Wanted) -> Result<bool, Error> {
         self.expose()?;
         self.pipes.flush();
         if wanted.write {
-            // Asks inproc peers to tell of room.
+            // Asks inproc peers to signal room.
             self.pipes.full_streams();
         }
         let can = self.can_now(false);
         Ok(wanted.read && can.read || wanted.write && can.write)
     }
 
-    /// An owner is back, and alone.
+    /// Notes that an owner is back and that no other caller waits.
     pub(crate) fn conceal(&self) {
         self.inbox.conceal();
     }

@@ -1,5 +1,5 @@
-//! What a socket tells the watch, where something of it changes that a look at its queues does not
-//! see. Nothing of this is done unless the socket is observed.
+//! Reports from a socket to the watch, for changes that cannot be seen in the queues. A socket that
+//! is not observed reports nothing.
 
 use tautline_observe::Route;
 
@@ -7,9 +7,9 @@ use super::Socket;
 use crate::endpoint::Endpoint;
 use crate::pipe::PipeId;
 
-/// Shows, with a socket, what the program does with its messages: the names and counts that `tell`
-/// answers, by which they are asked for at each look, on a thread of the library. A later call
-/// takes the place of an earlier one. Without effect if the socket is not observed.
+/// Adds information to a socket about the program's use of its messages: the names and counts that
+/// `tell` returns. A thread of the library calls `tell` at each observation. A later call replaces
+/// an earlier one. Has no effect if the socket is not observed.
 pub fn show_route(socket: &Socket, tell: impl Fn() -> Route + Send + Sync + 'static) {
     if let Some(watch) = &socket.watch {
         watch.route(std::sync::Arc::new(tell));
@@ -17,35 +17,35 @@ pub fn show_route(socket: &Socket, tell: impl Fn() -> Route + Send + Sync + 'sta
 }
 
 impl Socket {
-    /// Options or subscriptions have changed.
+    /// Reports changed options or subscriptions.
     pub(super) fn show_options(&self) {
         if let Some(watch) = &self.watch {
             watch.options(&self.pipes.options, self.pattern.topics_count().unwrap_or(0));
         }
     }
 
-    /// An endpoint is about to be served, by this name.
+    /// Reports an endpoint that is about to be served, by this name.
     pub(super) fn show_endpoint(&self, given: &str, name: &str, bound: bool) {
         if let Some(watch) = &self.watch {
             watch.endpoint(given, name, bound);
         }
     }
 
-    /// The same for one that is connected: events call it by its canonical text.
+    /// Reports a connected endpoint. Events use its canonical text.
     pub(super) fn show_connected(&self, given: &str, endpoint: &Endpoint) {
         if let Some(watch) = &self.watch {
             watch.endpoint(given, &endpoint.to_string(), false);
         }
     }
 
-    /// Some endpoints may be gone.
+    /// Removes the endpoints that are gone.
     pub(super) fn show_endpoints(&self) {
         if let Some(watch) = &self.watch {
             watch.keep_endpoints(|given, bound| self.endpoints.iter().any(|entry| entry.is(given, bound)));
         }
     }
 
-    /// A pipe was added.
+    /// Reports a new pipe.
     pub(super) fn show_pipe(&mut self, id: PipeId) {
         if let Some(watch) = &self.watch
             && let (Some(peer), Some(sight)) = (self.pipes.describe(id), self.pipes.sight(id))
@@ -54,7 +54,7 @@ impl Socket {
         }
     }
 
-    /// More is known of its peer.
+    /// Reports new information about a pipe's peer.
     pub(super) fn show_peer(&mut self, id: PipeId) {
         if let Some(watch) = &self.watch
             && let Some(peer) = self.pipes.describe(id)
@@ -64,21 +64,21 @@ impl Socket {
         }
     }
 
-    /// What it was connected to, before its peer is known.
+    /// Reports the endpoint that a pipe connects to, before its peer is known.
     pub(super) fn show_target(&self, id: PipeId, endpoint: &str) {
         if let Some(watch) = &self.watch {
             watch.target(id, endpoint);
         }
     }
 
-    /// Its peer is gone.
+    /// Reports a pipe whose peer is gone.
     pub(super) fn show_end(&self, id: PipeId) {
         if let Some(watch) = &self.watch {
             watch.ended(id);
         }
     }
 
-    /// It was taken out.
+    /// Reports a removed pipe.
     pub(super) fn show_removed(&self, id: PipeId) {
         if let Some(watch) = &self.watch {
             watch.removed(id, self.pipes.losses().1);

@@ -1,6 +1,5 @@
-//! What a socket has done: an option of our own, ZMQ_TAUTLINE_STATISTICS. Everything is taken from
-//! counts that the queues keep anyway, or is counted where something goes wrong, so that it costs a
-//! message nothing.
+//! Statistics of a socket: our own option ZMQ_TAUTLINE_STATISTICS. All numbers come from counters
+//! that the queues keep anyway or that count errors, so they add no cost per message.
 
 use super::Socket;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -34,7 +33,7 @@ impl Socket {
         ]
     }
 
-    /// Writes as many of the numbers as there is room for; how many bytes that are.
+    /// Writes as many of the numbers as fit. Returns the number of bytes written.
     pub(super) fn write_statistics(&mut self, out: &mut [u8]) -> usize {
         let numbers = self.statistics();
         let places = out.chunks_exact_mut(8);

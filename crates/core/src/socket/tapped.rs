@@ -1,5 +1,5 @@
-//! A socket that a tool has tapped: each part takes the way by the pattern, where the owner looks
-//! at it. Nothing of this is done, or asked for, on a socket without a tap.
+//! A socket with a tap: each part goes through the pattern, where the owner inspects it. A socket
+//! without a tap has no extra work.
 
 use super::Socket;
 use crate::error::Error;
@@ -8,19 +8,19 @@ use crate::sync::Arc;
 use crate::watch::{Seen, Tap};
 use tautline_observe::tap::Direction;
 
-/// The taps, and the messages that are under way.
+/// The taps, and the messages in progress.
 pub(super) struct Tapped {
     taps: Vec<Arc<Tap>>,
-    /// Most bytes of a part that one of them looks at.
+    /// Maximum number of bytes of a part that a tap inspects.
     most: u64,
     sent: Seen,
-    /// The part that is being sent is the last one.
+    /// True if the part being sent is the last one.
     sent_whole: bool,
     received: Seen,
 }
 
 impl Socket {
-    /// Taps have come or gone.
+    /// Updates the list of taps after a tap was added or removed.
     #[cold]
     pub(super) fn look_for_taps(&mut self) {
         let taps = self.watch.as_ref().map(|watch| watch.taps()).unwrap_or_default();
@@ -40,19 +40,20 @@ impl Socket {
         }
     }
 
-    /// A part is about to be sent.
+    /// Inspects a part that is about to be sent.
     pub(super) fn look_at_sent(&mut self, part: &Part<'_>) {
         if let Some(tapped) = &mut self.tapped {
             let bytes = part.bytes();
             tapped.sent.add(bytes.len(), bytes, tapped.most);
             tapped.sent_whole = !part.more;
-            // What was done before is of another message.
+            // An earlier entry belongs to another message.
             self.pipes.take_asked();
         }
     }
 
-    /// It was sent, or was not: ends the pipes that the pattern wants to end, and shows the part
-    /// with its peer, if it went to one alone. Apart, so that it costs others no registers.
+    /// Finishes a send, successful or not: ends the pipes that the pattern has closed. Shows the
+    /// part with its peer, if it went to one peer only. A separate function, so that an untapped
+    /// send needs no registers for it.
     #[cold]
     #[inline(never)]
     pub(super) fn tidy_up_sent(&mut self, sent: bool) {
@@ -72,7 +73,8 @@ impl Socket {
         }
     }
 
-    /// A part was received, or was not: the same, and forgets pipes that are read to their end.
+    /// Finishes a receive, successful or not: does the same, and removes pipes that are read to
+    /// their end.
     #[cold]
     #[inline(never)]
     pub(super) fn tidy_up_received(
@@ -83,7 +85,7 @@ impl Socket {
         let from = self.pipes.take_asked();
         self.close_refused();
         self.detach_ended();
-        // The caller that reads the last of what a peer has left learns of its end at once.
+        // The caller that reads a peer's last message learns of its end at once.
         self.pattern.routes.end();
         let (Some(tapped), Some(watch)) = (&mut self.tapped, &self.watch) else { return };
         let Ok((Received { len, more }, _)) = result else { return };

@@ -1,12 +1,11 @@
-//! Waiting as a task: how an asynchronous caller, which must not hold up its thread, waits for a
-//! socket.
+//! Waiting as a task: an asynchronous caller waits for a socket without blocking its thread.
 //!
-//! The wait rule of `wait`, in steps: look, spin for a moment (a turn each time the task is
-//! polled), then rest. A resting task is woken by the I/O thread, which reads for it meanwhile. Or,
-//! where the runtime can watch descriptors, the task keeps the read baton and reads itself when one
-//! of them becomes readable, which saves a change of threads. The baton is kept as by an owner that
-//! is elsewhere. If the task is not back within two ticks (nothing comes, its runtime is busy or
-//! stands still, or the wait is no longer polled), the I/O thread reads.
+//! This is the wait rule of `wait`, in steps: check, spin for a moment (one turn each time the task
+//! is polled), then rest. The I/O thread wakes a resting task and reads for it. If the runtime can
+//! watch descriptors, the task instead keeps the read baton and reads itself when a descriptor
+//! becomes readable. So no switch between threads is necessary. The task keeps the baton like an
+//! owner that is away. If the task does not return within two ticks (no data arrives, its runtime
+//! is busy or stopped, or the wait is no longer polled), the I/O thread reads.
 
 use std::io;
 use std::task::{Poll, Waker};
@@ -20,7 +19,7 @@ use tautline_io::clock;
 use tautline_io::fd::OwnedFd;
 use tautline_proto::SocketType;
 
-/// How far a task's wait has come; one value for each wait.
+/// Progress of a task's wait. Each wait has its own value.
 #[derive(Debug, Default)]
 pub struct Patience(State);
 
@@ -33,7 +32,7 @@ enum State {
     Resting(u64),
 }
 
-/// What watches the connections while the task rests.
+/// The party that watches the connections while the task rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// The I/O thread.
@@ -43,10 +42,10 @@ pub enum Rest {
 }
 
 impl Socket {
-    /// Whether it is worth while to try the operation again that `events` (of `POLLIN`, `POLLOUT`)
-    /// stands for and that has failed with [`Error::Again`]. If not, `waker` is woken when it is,
-    /// or, with [`Rest::Descriptors`], one of the descriptors becomes readable. POLLOUT means the
-    /// very message that was refused.
+    /// Returns `Ready` if the caller should retry the operation in `events` (of `POLLIN`,
+    /// `POLLOUT`) that has failed with [`Error::Again`]. If not, `waker` is woken when a retry is
+    /// worthwhile; with [`Rest::Descriptors`], one of the descriptors becomes readable. POLLOUT
+    /// means the message that was refused.
     ///
     /// # Errors
     /// [`Error::Terminated`].
@@ -74,14 +73,14 @@ impl Socket {
         match outcome {
             Err(error) => Poll::Ready(Err(error)),
             Ok(Poll::Pending) => Poll::Pending,
-            // The failed operation itself would take note of the news; the wait of the next one
-            // begins anew.
+            // The retried operation would process the news itself; the wait of the next operation
+            // starts anew.
             Ok(Poll::Ready(())) if self.inbox.pending() => Poll::Ready(self.process_news()),
             Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
         }
     }
 
-    /// Holder of the baton: looks, spins a turn, or prepares the rest.
+    /// Holder of the baton: checks, spins one turn, or prepares the rest.
     fn turn_or_rest(
         &mut self,
         wanted: Wanted,
@@ -104,7 +103,7 @@ impl Socket {
                     return Ok(Poll::Ready(()));
                 }
                 Turn::Again => {
-                    // Other tasks of this thread have their turn.
+                    // Other tasks of this thread get their turn.
                     waker.wake_by_ref();
                     return Ok(Poll::Pending);
                 }
@@ -117,19 +116,19 @@ impl Socket {
             return Ok(Poll::Ready(()));
         }
         if rest == Rest::Descriptors && set.is_some_and(ReadSet::is_partly_read) {
-            // A runtime may be told of what becomes readable only once, not of what is left.
+            // An edge-triggered runtime may report only newly readable data, not unread data.
             waker.wake_by_ref();
             return Ok(Poll::Pending);
         }
         self.inbox.waker().set_task(Some(waker));
         self.pipes.flush();
         if wanted.write {
-            // Asks inproc peers to tell of room; before the barrier in `prepare_park`.
+            // Asks inproc peers to signal room. Before the barrier in `prepare_park`.
             self.pipes.full_streams();
         }
         let watched = if wanted.write { self.pipes.has_inproc() } else { self.pipes.is_watched() };
         let parked = if watched { self.inbox.prepare_park() } else { self.inbox.prepare_park_alone() };
-        // What inproc peers did before they could see that we rest.
+        // Inproc peers may have acted before they could see that we rest.
         if !parked || self.is_there(wanted) {
             self.wake_up();
             patience.0 = State::New;
@@ -138,7 +137,7 @@ impl Socket {
         Ok(Poll::Pending)
     }
 
-    /// Reads what is there; true if something has changed.
+    /// Reads the available data. Returns true if the state has changed.
     fn look(&mut self, wanted: Wanted, set: Option<&ReadSet>) -> bool {
         set.is_some() && self.read_own(1) || self.inbox.pending() || self.is_there(wanted)
     }
@@ -154,7 +153,7 @@ impl Socket {
         self.inbox.waker().quieten();
     }
 
-    /// Ends a wait that will not be continued: the I/O thread looks after the connections again.
+    /// Ends a wait that will not be continued: the I/O thread serves the connections again.
     pub fn stop_waiting(&mut self, patience: Patience) {
         if !patience.is_resting() {
             return;
@@ -166,23 +165,23 @@ impl Socket {
         }
     }
 
-    /// Writes what the flush rule has left queued: for a caller that is going to be silent, and
+    /// Writes the bytes that the flush rule has left queued. For a caller that will be silent and
     /// does not wait for this socket.
     pub fn flush(&mut self) {
         self.pipes.flush();
     }
 
-    /// After a [`Socket::cork`], in place of [`Socket::flush`]: writes what was sent meanwhile,
-    /// unless such batches follow each other so quickly that larger pieces are better. Those leave
-    /// within microseconds.
+    /// Ends a batch after a [`Socket::cork`], in place of [`Socket::flush`]: writes the messages
+    /// sent since. If such batches follow each other quickly, it lets them grow into larger writes,
+    /// which leave within microseconds.
     pub fn end_batch(&mut self) {
         self.pipes.end_batch();
     }
 
-    /// From now on the calling thread does not write what it sends by this socket, until the cork
-    /// is dropped, unless there is much of it or the thread waits for the socket. [`Socket::flush`]
-    /// or [`Socket::end_batch`] must follow. What goes to subscribers may still be written by the
-    /// I/O thread.
+    /// Stops the calling thread from writing the messages that it sends by this socket, until the
+    /// cork is dropped. The thread still writes if there is much data, or if it waits for the
+    /// socket. [`Socket::flush`] or [`Socket::end_batch`] must follow. The I/O thread may still
+    /// write messages to subscribers.
     pub fn cork(&self) -> Cork {
         self.pipes.cork()
     }
@@ -192,14 +191,14 @@ impl Socket {
         self.socket_type
     }
 
-    /// What a runtime watches for a resting task ([`Rest::Descriptors`]), each for being readable:
-    /// the wake descriptor and, if there are I/O threads, the set of all connections. Copies, which
-    /// stay open as long as the caller keeps them.
+    /// The descriptors that a runtime watches for readability for a resting task
+    /// ([`Rest::Descriptors`]): the wake descriptor and, if there are I/O threads, the set of all
+    /// connections. The descriptors are copies, which stay open as long as the caller keeps them.
     ///
     /// # Errors
-    /// If there are no descriptors left.
+    /// Fails if there are no descriptors left.
     pub fn descriptors(&mut self) -> io::Result<Vec<OwnedFd>> {
-        // Connections may come later, and the runtime does not ask again.
+        // Connections may be added later, and the runtime does not ask again.
         self.open_set()?;
         let mut all = vec![self.inbox.waker().descriptor()?.as_fd().try_clone_to_owned()?];
         if let Some(set) = &self.set {
@@ -210,7 +209,7 @@ impl Socket {
 }
 
 impl Patience {
-    /// Whether the wait has come to where the task is woken by others.
+    /// True if the wait has reached the state in which other threads wake the task.
     pub fn is_resting(&self) -> bool {
         matches!(self.0, State::Resting(_))
     }

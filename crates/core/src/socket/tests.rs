@@ -26,8 +26,8 @@ fn room_that_is_made_between_two_looks_is_not_overlooked() {
     assert!(!push.pattern.can_send(&mut push.pipes));
     assert!(!push.ask_for_room(), "nothing was read");
 
-    // The receiver takes all after the sender has looked, and before it asks for room: it will not
-    // be told of that.
+    // The receiver reads everything after the sender's check and before the sender asks for room.
+    // No signal will come.
     assert!(!push.pattern.can_send(&mut push.pipes));
     while pull.recv(&mut [0; 1], Flags::DONTWAIT).is_ok() {}
     assert!(push.ask_for_room());
@@ -43,7 +43,7 @@ fn sockets_that_set_the_same_options_share_them() {
         for (code, value) in settings.iter().chain(&[(LINGER, &[0; 4][..])]) {
             socket.set_option(*code, value).unwrap();
         }
-        // No peer needs to be there.
+        // The peer need not exist.
         socket.connect("tcp://127.0.0.1:9").unwrap();
         socket
     };

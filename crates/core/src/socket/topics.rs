@@ -1,4 +1,4 @@
-//! Which peers may use which topics: by the policy of the host, and by the program.
+//! Topic permissions of peers: by the policy of the host, and by the program.
 
 use super::Socket;
 use crate::error::Error;
@@ -6,15 +6,15 @@ use crate::policy::{Guard, TopicAuthorizer, TopicKeeper};
 use crate::sync::Arc;
 use tautline_policy::Act;
 
-/// Asks `authorizer` about each subscription of a peer (PUB, XPUB), or each message of one (SUB,
-/// XSUB). What it does not let pass is as if it had not come: a subscription is not set, a message
-/// is dropped. Both are counted, and the first one of each connection is an event. It is called on
-/// the thread that uses the socket, in the midst of a call. Peers over inproc are the program
-/// itself, and not asked about.
+/// Asks `authorizer` about each subscription of a peer (PUB, XPUB), or about each message of a peer
+/// (SUB, XSUB). A refused subscription is not set, and a refused message is dropped. Both are
+/// counted, and the first refusal of each connection is an event. The authorizer runs on the thread
+/// that uses the socket, during a call. Inproc peers belong to the program itself, so the
+/// authorizer is not asked about them.
 ///
 /// # Errors
 /// [`Error::NotSupported`] for the types without topics; [`Error::Invalid`] if the socket was bound
-/// or connected before, or has one.
+/// or connected before, or already has an authorizer.
 pub fn authorize_topics(
     socket: &mut Socket,
     authorizer: std::sync::Arc<TopicAuthorizer>,
@@ -29,7 +29,7 @@ pub fn authorize_topics(
     Ok(())
 }
 
-/// The policy may have something to say about the topics of peers.
+/// Adds the topic permissions of the policy, if the policy may have some for this socket.
 pub(super) fn keep_by_policy(socket: &mut Socket, guard: &Guard) {
     let has_topics = Act::of_peers_of(socket.socket_type.name()).is_some();
     if has_topics && !socket.pattern.keeps_topics && guard.may_know_topics() {

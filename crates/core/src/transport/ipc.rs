@@ -32,8 +32,8 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
             Ok(Bound { listener, endpoint: format!("ipc://{ipc}"), unlink: None, carrying: None })
         }
         IpcEndpoint::Path(path) => {
-            // A file left behind by a process that has died would make every bind fail. What stays
-            // there, bind itself complains of.
+            // A file left behind by a crashed process would make every bind fail. If the file
+            // cannot be removed, bind itself reports the error.
             let _ = net::clear_path(Path::new(path));
             listen_in(path.into(), None, options)
         }
@@ -44,22 +44,23 @@ fn listen_ipc(ipc: &IpcEndpoint, options: &Options) -> Result<Bound, Failed> {
     }
 }
 
-/// Listens at a path, in the directory that was made for it, if any.
+/// Listens at a path, in the directory that was created for it, if any.
 fn listen_in(path: PathBuf, directory: Option<PathBuf>, options: &Options) -> Result<Bound, Failed> {
     let endpoint = format!("ipc://{}", path.display());
-    // The process may change its own by the time that this one is to be removed.
+    // Use an absolute path, because the process may have changed its working directory before this
+    // one is removed.
     let made = directory.map(std::path::absolute).transpose()?;
     match listen_at(&Address::Unix { path: path.clone() }, options) {
         Ok(listener) => {
             let file = SocketFile::at(&path).ok();
-            // All of them, also those that the umask has taken away.
+            // Set all permissions, including those that the umask has removed.
             if let Some(Err(error)) = options.by_policy.ipc_mode.map(|mode| net::set_path_mode(&path, mode)) {
                 file.iter().for_each(SocketFile::remove);
                 let _ = made.map(std::fs::remove_dir);
                 return Err(error.into());
             }
-            // As in libzmq, the file of a path that the program has chosen stays: the next server
-            // may have bound the path already.
+            // As in libzmq, the file stays if the program has chosen its path: the next server may
+            // have bound the path already.
             let unlink = file.zip(made).map(|(file, directory)| Leftover { file, directory });
             Ok(Bound { listener, endpoint, unlink, carrying: None })
         }
@@ -104,8 +105,8 @@ pub(super) fn admit(stream: &Stream, family: StreamFamily, options: &Options) ->
     Some(wanted && stream.apply(&stream_options(options)).is_ok())
 }
 
-/// Bytes are going to go through memory that both processes map, where both can and the program
-/// does not want less on its way than that memory holds.
+/// Prepares a stream for shared memory, if both processes support it and the program does not limit
+/// the buffers to less than that memory holds.
 pub(super) fn prepare_sharing(stream: &Stream, options: &Options) {
     let limited = [options.send_buffer, options.receive_buffer]
         .into_iter()
@@ -116,12 +117,12 @@ pub(super) fn prepare_sharing(stream: &Stream, options: &Options) {
     }
 }
 
-/// The peer has shaken hands.
+/// Starts to share memory after the peer has completed its handshake.
 pub(super) fn begin_sharing(stream: &Stream) {
     stream.begin_sharing(peers_with_memory() == Peers::Everybody);
 }
 
-/// With which peers memory is shared.
+/// Peers with which memory is shared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peers {
     /// `TAUT_IPC_MEMORY=0` in the environment.
@@ -131,7 +132,7 @@ pub(super) enum Peers {
     Everybody,
 }
 
-/// By the environment as it was when the first context was made.
+/// Returns the setting of the environment at the time of the first context.
 pub(super) fn peers_with_memory() -> Peers {
     static PEERS: OnceLock<Peers> = OnceLock::new();
     *PEERS.get_or_init(|| match env::var_os("TAUT_IPC_MEMORY") {

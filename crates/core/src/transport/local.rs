@@ -1,9 +1,9 @@
-//! Local addresses by name: what stands for the host in bind, and for the source in connect.
+//! Local addresses by name: the host of a bind, and the source of a connect.
 //!
 //! A name is that of an interface, or else of a host. Only bind asks the resolver for host names.
-//! It may take long to answer, so the [`Question`] is asked by itself, with nothing locked. A
-//! source must be a number or an interface, as in libzmq: it is read anew for each attempt to
-//! connect, by the I/O thread.
+//! The resolver may take long, so the [`Question`] is asked separately, without any lock. A source
+//! must be a number or an interface, as in libzmq: the I/O thread looks it up again for each
+//! attempt to connect.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -13,7 +13,7 @@ use crate::error::Error;
 use tautline_io::interfaces;
 use tautline_io::resolve::{self, Family};
 
-/// Which address a host's name stands for on this machine.
+/// A question: which local address does a host's name stand for?
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     host: String,
@@ -21,11 +21,11 @@ pub(crate) struct Question {
     ipv6: bool,
 }
 
-/// The answer to a question, if there was one to be asked.
+/// The answer to a question, if there was a question.
 pub(crate) type Answer = Option<SocketAddr>;
 
 impl Question {
-    /// Asked about `host`, if only the resolver may know.
+    /// Makes a question about `host`, if only the resolver may know it.
     pub(super) fn about(host: &Host, port: u16, ipv6: bool) -> Option<Question> {
         match (host, local_address(host, port, ipv6)) {
             (Host::Name(host), Err(Error::NoDevice)) => Some(Question { host: host.clone(), port, ipv6 }),
@@ -33,20 +33,21 @@ impl Question {
         }
     }
 
-    /// Whether the address will have a port that is known before.
+    /// True if the port of the address is known in advance.
     pub(crate) fn has_port(&self) -> bool {
         self.port != 0
     }
 
-    /// Asks the resolver; the caller waits. The first address that it knows counts, as in libzmq,
-    /// with ZMQ_IPV6 the first IPv6 one if there is any. NoDevice if there is none.
+    /// Asks the resolver; the caller waits. The first address of the answer counts, as in libzmq;
+    /// with ZMQ_IPV6 the first IPv6 address, if there is one. Fails with NoDevice if there is no
+    /// address.
     pub(crate) fn ask(&self) -> Result<SocketAddr, Error> {
         by_name(&self.host, self.port, self.ipv6, resolve::addresses)
     }
 }
 
-/// A local address that the resolver need not be asked for: a wildcard, a literal, or the first
-/// address of an interface. NoDevice for another name.
+/// Returns a local address that needs no resolver: a wildcard, a literal, or the first address of
+/// an interface. Fails with NoDevice for another name.
 pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<SocketAddr, Error> {
     match host {
         Host::Wildcard if ipv6 => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
@@ -62,8 +63,8 @@ pub(super) fn local_address(host: &Host, port: u16, ipv6: bool) -> Result<Socket
     }
 }
 
-/// The address of a literal, with its zone. Invalid for a zone that is no interface's name or
-/// number.
+/// The address of a literal, with its zone. Fails with Invalid if the zone is not the name or
+/// number of an interface.
 pub(super) fn literal(address: IpAddr, zone: Option<&str>, port: u16) -> Result<SocketAddr, Error> {
     match address {
         IpAddr::V4(address) => Ok((address, port).into()),

@@ -1,10 +1,10 @@
-//! The transports: how an endpoint becomes a listener or a stream.
+//! The transports: create a listener or a stream from an endpoint.
 //!
-//! One row of [`REGISTRY`] and one file per byte-stream transport. (Beside the rows, `endpoint`
-//! knows `inproc` and `udp`, and [`connect`] has tcp's options and ipc's shared memory.) Framing,
-//! handshakes and reconnection are the same for all of them and live in `proto` and `driver`; where
-//! another protocol carries ZMTP, the transport supplies that. `inproc` has no streams: it joins
-//! two sockets of a context directly.
+//! There is one row of [`REGISTRY`] and one file per byte-stream transport. (Outside the rows,
+//! `endpoint` knows `inproc` and `udp`, and [`connect`] has tcp's options and ipc's shared memory.)
+//! Framing, handshakes and reconnects are common to all transports and are in `proto` and `driver`.
+//! If another protocol carries ZMTP, the transport supplies the carrier. `inproc` has no streams:
+//! it joins two sockets of a context directly.
 
 mod ipc;
 mod local;
@@ -32,20 +32,20 @@ use tautline_io::net::{self, Address, Family as StreamFamily, Listener, SocketFi
 use tautline_io::resolve::Family;
 use tautline_proto::{Carrier, socks};
 
-/// A listener, and the endpoint as it has come out (`tcp://127.0.0.1:40123`).
+/// A listener, and its resolved endpoint (`tcp://127.0.0.1:40123`).
 pub(crate) struct Bound {
     pub(crate) listener: Listener,
     pub(crate) endpoint: String,
-    /// Removed when the endpoint is unbound.
+    /// Files to remove when the endpoint is unbound.
     pub(crate) unlink: Option<Leftover>,
-    /// How its streams carry ZMTP, unless as it is.
+    /// WebSocket or TLS wrapper of its streams. `None` for plain ZMTP.
     pub(crate) carrying: Option<Carrying>,
 }
 
-/// Why there is no listener.
+/// Failure to create a listener.
 pub(crate) struct Failed {
     pub(crate) error: Error,
-    /// The descriptor that it was tried with, which is closed by now.
+    /// The descriptor of the attempt. The descriptor is closed already.
     pub(crate) fd: Option<RawFd>,
 }
 
@@ -67,67 +67,67 @@ impl From<net::Failure> for Failed {
     }
 }
 
-/// Makes what carries ZMTP over one stream.
+/// Makes the carrier of ZMTP for one stream.
 pub(crate) type Carrying = Arc<dyn Fn() -> std::io::Result<Box<dyn Carrier>> + Send + Sync>;
 
-/// What `ipc://*` has made in the file system.
+/// Files that `ipc://*` has created.
 pub(crate) struct Leftover {
     /// The socket's file.
     pub(crate) file: SocketFile,
-    /// The directory that was made for it.
+    /// The directory that was created for it.
     pub(crate) directory: PathBuf,
 }
 
 impl Leftover {
-    /// Removes it, while the socket is open. What is no longer the socket's own file stays, and so
-    /// does a directory with anything in it.
+    /// Removes them, while the socket is open. A file that is no longer the socket's own stays, and
+    /// so does a directory that is not empty.
     pub(crate) fn remove(&self) {
         self.file.remove();
         let _ = std::fs::remove_dir(&self.directory);
     }
 }
 
-/// How to reach an endpoint.
+/// Route to an endpoint.
 pub(crate) struct Route {
     /// The local address to connect from.
     pub(crate) source: Option<SocketAddr>,
-    /// Where to connect to.
+    /// The address to connect to.
     pub(crate) hop: Hop,
-    /// It is a proxy there, and this is to be asked of it.
+    /// If the address is a proxy: the request to it.
     pub(crate) beyond: Option<socks::Request>,
 }
 
-/// Where to connect to.
+/// The address to connect to.
 pub(crate) enum Hop {
     /// This address.
     Direct(Address),
-    /// The addresses that the resolver knows for a name.
+    /// The addresses that the resolver returns for a name.
     Resolve { host: String, port: u16, family: Family },
 }
 
 /// A byte-stream transport.
 struct Entry {
-    /// What stands before `://`.
+    /// The scheme, before `://`.
     scheme: &'static str,
-    /// What stands behind the address of a peer that has come, in events.
+    /// Suffix of the address of an accepted peer, in events.
     peer_path: &'static str,
-    /// Reads an address.
+    /// Parses an address.
     read: fn(&'static str, &str) -> Result<Endpoint, Error>,
-    /// Listens at an endpoint of this transport, whose host's address is given if the resolver was
-    /// asked for it; `None` if it belongs to another one.
+    /// Listens at an endpoint of this transport. If the resolver was asked for the host, its
+    /// address is given. Returns `None` if the endpoint belongs to another transport.
     listen: fn(&Endpoint, Answer, &Options) -> Option<Result<Bound, Failed>>,
-    /// What the resolver is to be asked before a listener can be there.
+    /// Returns the question for the resolver that must be answered before listening.
     question: fn(&Endpoint, &Options) -> Option<Question>,
-    /// The name that a listener at an endpoint of this transport will have, if it is known before
-    /// there is one.
+    /// The name of a future listener at an endpoint of this transport, if it can be known in
+    /// advance.
     local_name: fn(&Endpoint, Answer, &Options) -> Option<String>,
-    /// The way to an endpoint of this transport.
+    /// The route to an endpoint of this transport.
     route: fn(&Endpoint, &Options) -> Option<Result<Route, Error>>,
-    /// How streams to an endpoint of this transport carry ZMTP; `None`: as it is, or the endpoint
-    /// belongs to another one.
+    /// The carrier of ZMTP for an endpoint of this transport. `None` for plain ZMTP, or if the
+    /// endpoint belongs to another transport.
     carrying: fn(&Endpoint, &Options) -> Option<Result<Carrying, Error>>,
-    /// Whether a peer that has come may stay; sets the stream's options. `None`: not a stream of
-    /// this transport.
+    /// Returns true if an accepted peer may stay, and sets the stream's options. `None` if the
+    /// stream does not belong to this transport.
     admit: fn(&Stream, StreamFamily, &Options) -> Option<bool>,
 }
 
@@ -174,7 +174,7 @@ static REGISTRY: &[Entry] = &[
         local_name: ws::local_name,
         route: ws::route,
         carrying: ws::carrying,
-        // TCP's.
+        // Handled by the row of TCP.
         admit: |_, _, _| None,
     },
     #[cfg(feature = "tls")]
@@ -187,7 +187,7 @@ static REGISTRY: &[Entry] = &[
         local_name: tls::local_name,
         route: tls::route,
         carrying: tls::carrying,
-        // TCP's.
+        // Handled by the row of TCP.
         admit: |_, _, _| None,
     },
     #[cfg(feature = "tls")]
@@ -204,9 +204,9 @@ static REGISTRY: &[Entry] = &[
     },
 ];
 
-/// Reads an endpoint. `Error::Invalid` without `://`, with an empty scheme or address, or when no
-/// reading of the address makes sense; `Error::ProtocolNotSupported` for a transport that is not
-/// there, whether known or not; `Error::NameTooLong` for a path beyond the system's limit.
+/// Parses an endpoint. Returns `Error::Invalid` without `://`, with an empty scheme or address, or
+/// for an address without any valid meaning; `Error::ProtocolNotSupported` for an unsupported
+/// transport, known or unknown; `Error::NameTooLong` for a path beyond the system's limit.
 pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
     let (scheme, address) = Endpoint::split(text)?;
     match REGISTRY.iter().find(|entry| entry.scheme == scheme) {
@@ -215,20 +215,20 @@ pub(crate) fn parse(text: &str) -> Result<Endpoint, Error> {
     }
 }
 
-/// What stands behind `://`, if the transport is one of streams.
+/// The part after `://`, if the transport is a byte-stream transport.
 pub(crate) fn stream_address(text: &str) -> Option<&str> {
     let (scheme, address) = text.split_once("://")?;
     REGISTRY.iter().any(|entry| entry.scheme == scheme).then_some(address)
 }
 
-/// What events call a listener that could not be had at `endpoint`, which was given as `text`. As
-/// in libzmq, a path is its name, and an address is none yet.
+/// The name in events of a listener that could not be created at `endpoint`, which was given as
+/// `text`. As in libzmq, it is the path for ipc, and empty for other addresses.
 pub(crate) fn unheard_name<'t>(endpoint: &Endpoint, text: &'t str) -> &'t str {
     if endpoint.address::<IpcEndpoint>().is_some() { text } else { "" }
 }
 
-/// What the resolver is to be asked before `endpoint` can be bound, if its host is neither a number
-/// nor an interface.
+/// Returns the question for the resolver that must be answered before `endpoint` can be bound.
+/// `None` if its host is a number or an interface.
 pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Question> {
     if let Endpoint::Datagram(address) = endpoint {
         return udp::question(address, options);
@@ -236,7 +236,7 @@ pub(crate) fn question(endpoint: &Endpoint, options: &Options) -> Option<Questio
     REGISTRY.iter().find_map(|entry| (entry.question)(endpoint, options))
 }
 
-/// Listens at `endpoint`; `at` is the answer to its [`question`].
+/// Listens at `endpoint`. `at` is the answer to its [`question`].
 pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Result<Bound, Failed> {
     REGISTRY
         .iter()
@@ -244,8 +244,8 @@ pub(crate) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Resu
         .unwrap_or(Err(Error::ProtocolNotSupported.into()))
 }
 
-/// The address that is bound or connected to, where there is one and it is known. `at` is the
-/// answer to the [`question`] about a host that is bound.
+/// The address to bind or connect to, if there is one and it is known. `at` is the answer to the
+/// [`question`] about a host to bind.
 pub(crate) fn reach(endpoint: &Endpoint, at: Answer, binds: bool, options: &Options) -> Option<IpAddr> {
     if let Some(address) = at {
         return Some(address.ip().to_canonical());
@@ -277,14 +277,13 @@ pub(crate) fn socket_path(endpoint: &Endpoint) -> Option<&Path> {
     }
 }
 
-/// The name that a listener at `endpoint` has, if it is known before there is one (not with a
-/// wildcard port). `at` is the answer to its [`question`]; without one, the name of a host stands
-/// for no address.
+/// The name of a future listener at `endpoint`, if it can be known in advance (not with a wildcard
+/// port). `at` is the answer to its [`question`]; without it, a host name has no address.
 pub(crate) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
     REGISTRY.iter().find_map(|entry| (entry.local_name)(endpoint, at, options))
 }
 
-/// The way to `endpoint`. Does not ask the network.
+/// The route to `endpoint`. Does not use the network.
 pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<Route, Error> {
     REGISTRY
         .iter()
@@ -292,12 +291,12 @@ pub(crate) fn route(endpoint: &Endpoint, options: &Options) -> Result<Route, Err
         .unwrap_or(Err(Error::ProtocolNotSupported))
 }
 
-/// How streams to `endpoint` carry ZMTP, unless as it is.
+/// The carrier of ZMTP for streams to `endpoint`. `None` for plain ZMTP.
 pub(crate) fn carrying(endpoint: &Endpoint, options: &Options) -> Result<Option<Carrying>, Error> {
     REGISTRY.iter().find_map(|entry| (entry.carrying)(endpoint, options)).transpose()
 }
 
-/// Starts to connect; true if it is done already.
+/// Starts to connect. Returns true if the stream is connected already.
 pub(crate) fn connect(
     address: &Address,
     source: Option<&SocketAddr>,
@@ -308,23 +307,22 @@ pub(crate) fn connect(
     Ok(connected)
 }
 
-/// The peer has shaken hands, so it may be given more than bytes, and give more.
+/// Starts to share memory with a peer that has completed its handshake.
 pub(crate) fn begin_sharing(stream: &Stream) {
     ipc::begin_sharing(stream);
 }
 
-/// Reads the environment, which a program may change later, when another thread must not look at
-/// it.
+/// Reads the environment now. A program may change it later, when another thread must not read it.
 pub(crate) fn read_environment() {
     ipc::peers_with_memory();
 }
 
-/// Whether a peer that has come may stay, by the socket's filters; sets the stream's options.
+/// True if an accepted peer passes the socket's filters. Sets the stream's options.
 pub(crate) fn admit(stream: &Stream, options: &Options) -> bool {
     REGISTRY.iter().find_map(|entry| (entry.admit)(stream, stream.family(), options)).unwrap_or(false)
 }
 
-/// The two ends of a stream of the endpoint `name`, which was bound or else connected here.
+/// The two ends of a stream of the endpoint `name`, which was bound or connected here.
 pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> Arc<Ends> {
     let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme);
     let (other, path) = if bound {
@@ -335,12 +333,12 @@ pub(crate) fn ends(stream: &Stream, name: &std::sync::Arc<str>, bound: bool) -> 
     };
     let other = other.map_or_else(|_| String::new(), |address| format!("{scheme}://{address}{path}"));
     let named = if bound { Ends::bound(name.clone()) } else { Ends::connected(name.clone()) };
-    // Copied: it has grown piece by piece, into more memory than it needs.
+    // Copy the text, because it was built piece by piece and has spare capacity.
     Arc::new(named.with_other(&*other))
 }
 
-/// The peer's address as messages show it ("Peer-Address"): without the port; of a local socket,
-/// the user, group and process behind it.
+/// The peer's address as messages show it ("Peer-Address"): without the port. For a local socket:
+/// the user, group and process at the other end.
 pub(crate) fn peer_name(stream: &Stream) -> String {
     match stream.peer_address() {
         Ok(Address::Inet(address)) => match address.ip().to_canonical() {

@@ -28,7 +28,8 @@ pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Re
         Some(fd) => Listener::take_over(from_int(fd))?,
         None => {
             if let Some(HostPort { host, port }) = &tcp.source {
-                // It is for connect, but what is no local address is an error here as well.
+                // The source is for connect only, but bind also refuses a source that is not a
+                // local address.
                 local_address(host, port.number(), options.ipv6)?;
             }
             let address = listening_address(tcp, at, options)?;
@@ -40,8 +41,8 @@ pub(super) fn listen_tcp(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Re
     Ok(Bound { listener, endpoint, unlink: None, carrying: None })
 }
 
-/// Where to listen; `at` is what the resolver has found. With ZMQ_IPV6 all listeners are IPv6 ones,
-/// so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
+/// The address to listen at. `at` is the resolver's answer. With ZMQ_IPV6 all listeners are IPv6
+/// ones, so that ZMQ_LAST_ENDPOINT shows `[::ffff:127.0.0.1]`, as in libzmq.
 fn listening_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result<SocketAddr, Error> {
     let ipv6 = listens_with_ipv6(options);
     let address = match at {
@@ -54,7 +55,7 @@ fn listening_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Result
     })
 }
 
-/// Whether listeners are IPv6 ones: as ZMQ_IPV6 says, where the system has IPv6.
+/// True if listeners use IPv6: if ZMQ_IPV6 is set and the system supports IPv6.
 fn listens_with_ipv6(options: &Options) -> bool {
     options.ipv6 && net::is_ipv6_supported()
 }
@@ -63,7 +64,7 @@ pub(super) fn question(endpoint: &Endpoint, options: &Options) -> Option<Questio
     question_tcp(of(endpoint, SCHEME)?, options)
 }
 
-/// What the resolver must be asked before there can be a listener at `tcp`.
+/// Returns the question for the resolver before listening at `tcp`.
 pub(super) fn question_tcp(tcp: &TcpEndpoint, options: &Options) -> Option<Question> {
     if options.use_fd.is_some() {
         return None;
@@ -71,13 +72,13 @@ pub(super) fn question_tcp(tcp: &TcpEndpoint, options: &Options) -> Option<Quest
     Question::about(&tcp.host, tcp.port.number(), listens_with_ipv6(options))
 }
 
-/// The name of a listener at `tcp`, if it does not depend on the port that the system gives.
+/// The name of a listener at `tcp`, if it does not depend on a port that the system chooses.
 pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<String> {
     let address = known_address(of(endpoint, SCHEME)?, at, options)?;
     Some(format!("tcp://{}", Address::Inet(address)))
 }
 
-/// The address of a listener, if it does not depend on the port that the system gives.
+/// The address of a listener, if it does not depend on a port that the system chooses.
 pub(super) fn known_address(tcp: &TcpEndpoint, at: Answer, options: &Options) -> Option<SocketAddr> {
     listening_address(tcp, at, options).ok().filter(|address| address.port() != 0)
 }
@@ -120,8 +121,8 @@ fn hop(tcp: &TcpEndpoint, options: &Options) -> Result<Hop, Error> {
     Ok(Hop::Direct(Address::Inet(address)))
 }
 
-/// What the proxy is told. It resolves the name: only it may know the host, and no resolver of this
-/// machine shall hear of it.
+/// The target for the proxy, which resolves the name: the host may be known to the proxy only, and
+/// no resolver of this machine must learn of it.
 fn target(tcp: &TcpEndpoint) -> Result<socks::Target, Error> {
     let port = tcp.port.number();
     match &tcp.host {

@@ -1,11 +1,11 @@
-//! `tls+tcp://`: ZMTP in TLS 1.3, over TCP, and what it shares with `wss`. What is said on the
-//! stream is `proto::tls`'s; certificates come from the ZMQ_WSS_* options.
+//! `tls+tcp://`: ZMTP in TLS 1.3 over TCP, and the code shared with `wss`. `proto::tls` implements
+//! the protocol. Certificates come from the ZMQ_WSS_* options.
 //!
 //! | option | of a server | of a client |
 //! |---|---|---|
-//! | ZMQ_WSS_CERT_PEM, ZMQ_WSS_KEY_PEM | what it shows | what it shows if it is asked |
-//! | ZMQ_WSS_TRUST_PEM | clients have to show a certificate that leads to one of these | whose certificates are good |
-//! | ZMQ_WSS_TRUST_SYSTEM | | as good are those that the system trusts |
+//! | ZMQ_WSS_CERT_PEM, ZMQ_WSS_KEY_PEM | its certificate | its certificate, if the server asks for one |
+//! | ZMQ_WSS_TRUST_PEM | authorities for client certificates, which become mandatory | authorities for the server's certificate |
+//! | ZMQ_WSS_TRUST_SYSTEM | | also trust the system's authorities |
 //! | ZMQ_WSS_HOSTNAME | | the name that the server has to prove |
 
 use super::local::{Answer, Question};
@@ -48,7 +48,7 @@ pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Rou
 
 pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
     let host = host_of(tcp::of(endpoint, SCHEME)?);
-    // Without certificates of its own choice a client trusts the system's, as clients of TLS do.
+    // A client without its own authorities trusts the system's, as usual for TLS clients.
     let system = options.wss_trust_system || options.wss_trust_pem.is_empty();
     Some(asked(options).and_then(|name| {
         let config = client(options, system, Some(name.unwrap_or(&host)), &host, Versions::Tls13)?;
@@ -56,10 +56,10 @@ pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<
     }))
 }
 
-/// Carries ZMTP in TLS, by the configuration that there is when a stream begins.
+/// Carries ZMTP in TLS, with the configuration at the start of each stream.
 fn direct(options: &Options, config: Arc<dyn Fn() -> TlsConfig + Send + Sync>) -> Result<Carrying, Error> {
     if options.facts().raw || options.router_raw {
-        // Streams without ZMTP have no handshake in which anything could be carried.
+        // Streams without ZMTP have no handshake in which a carrier could start.
         return Err(Error::IncompatibleProtocol);
     }
     Ok(Arc::new(move || Ok(Box::new(start(&config(), Direct)?) as Box<dyn Carrier>)))
@@ -70,8 +70,8 @@ pub(super) fn start<C: Carrier>(config: &TlsConfig, inside: C) -> std::io::Resul
     Tls::new(config, inside).map_err(|_| errno::error(errno::EINVAL))
 }
 
-/// Carries ZMTP in TLS that a policy has put on an endpoint: within a WebSocket, if that carries it
-/// anyway.
+/// Carries ZMTP in TLS that a policy adds to an endpoint. If the endpoint uses WebSocket, TLS
+/// carries the WebSocket.
 pub(crate) fn around(
     endpoint: &Endpoint,
     is_server: bool,
@@ -87,21 +87,21 @@ pub(crate) fn around(
     }))
 }
 
-/// The host that is connected to, as its certificate may have it.
+/// The host to connect to, in the form of its certificate.
 pub(crate) fn host(endpoint: &Endpoint) -> Option<String> {
     let address = endpoint.address().or_else(|| endpoint.address::<WsEndpoint>().map(|ws| &ws.tcp));
     address.map(host_of)
 }
 
-/// What a server has to know.
+/// Configuration of a server.
 pub(super) fn server(options: &Options, versions: Versions) -> Result<TlsConfig, Error> {
     let own = Identity { certificates: &options.wss_cert_pem, key: &options.wss_key_pem };
     let clients = Some(&options.wss_trust_pem[..]).filter(|pem| !pem.is_empty());
     TlsConfig::server(own, clients, versions).map_err(invalid)
 }
 
-/// What a client has to know that looks for a server at `host`, which has to prove `name`, if one
-/// is given. `system`: what the system trusts is as good.
+/// Configuration of a client that connects to `host`. The server has to prove `name`, if it is
+/// given. `system`: also trust the system's authorities.
 pub(super) fn client(
     options: &Options,
     system: bool,
@@ -115,8 +115,8 @@ pub(super) fn client(
     TlsConfig::client(&options.wss_trust_pem, further, own, name, host, versions).map_err(invalid)
 }
 
-/// The certificates that the system trusts. None if the caller of a program with more rights says
-/// which these are: then no server is trusted.
+/// The certificates that the system trusts. Empty if the environment names other certificates for a
+/// privileged program: then no server is trusted.
 pub(crate) fn of_system() -> Vec<Vec<u8>> {
     let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].into_iter().any(|name| std::env::var_os(name).is_some());
     if named && !tautline_io::env::is_trusted() {
@@ -126,7 +126,7 @@ pub(crate) fn of_system() -> Vec<Vec<u8>> {
     found.into_iter().map(|certificate| certificate.to_vec()).collect()
 }
 
-/// The name that the program has asked for.
+/// The server name that the program has set.
 pub(super) fn asked(options: &Options) -> Result<Option<&str>, Error> {
     match std::str::from_utf8(&options.wss_hostname) {
         Ok("") => Ok(None),
@@ -135,8 +135,8 @@ pub(super) fn asked(options: &Options) -> Result<Option<&str>, Error> {
     }
 }
 
-/// The host as certificates have it: without brackets, and without a zone, which has a meaning on
-/// this machine only.
+/// The host as certificates contain it: without brackets and without a zone, which is valid on this
+/// machine only.
 pub(super) fn host_of(address: &TcpEndpoint) -> String {
     match &address.host {
         Host::Literal(ip, _) => ip.to_string(),

@@ -1,5 +1,5 @@
-//! `udp://`, zmq_udp(7): sockets for datagrams. There are no connections: what is opened here
-//! receives from any address, or sends.
+//! `udp://`, zmq_udp(7): sockets for datagrams. There are no connections: a socket receives from
+//! any address, or sends.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,22 +11,22 @@ use tautline_io::interfaces;
 use tautline_io::net::{Address, Datagram, DatagramOptions, MulticastInterface};
 use tautline_io::resolve::{Family, parse_literal};
 
-/// Where datagrams go.
+/// Destination of datagrams.
 pub(crate) enum Destination {
-    /// To this address.
+    /// This address.
     Known(SocketAddr),
-    /// To a host that the resolver knows.
+    /// A host that the resolver knows.
     Named { host: String, port: u16, family: Family },
 }
 
-/// What the resolver is to be asked before `address` can be received at.
+/// Returns the question for the resolver before receiving at `address`.
 pub(super) fn question(address: &str, options: &Options) -> Option<Question> {
     let HostPort { host, port } = UdpEndpoint::parse(address).ok()?.target;
     Question::about(&host, port.number(), options.ipv6)
 }
 
-/// Receives at `endpoint`, whose host's address is given if the resolver was asked for it; also
-/// tells the endpoint as it has come out.
+/// Opens a receiver at `endpoint`. If the resolver was asked for the host, `at` is its address.
+/// Also returns the resolved endpoint.
 pub(crate) fn receiver(
     endpoint: &UdpEndpoint,
     at: Answer,
@@ -55,7 +55,7 @@ pub(crate) fn receiver(
     Ok((socket, format!("udp://{}", Address::Inet(shown))))
 }
 
-/// Sends to `endpoint`.
+/// Opens a sender to `endpoint`.
 pub(crate) fn sender(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datagram, Destination), Error> {
     let port = endpoint.target.port.number();
     if port == 0 {
@@ -86,7 +86,7 @@ pub(crate) fn sender(endpoint: &UdpEndpoint, options: &Options) -> Result<(Datag
     Ok((socket, destination))
 }
 
-/// Only a group has an interface before it; Invalid for a host that has one.
+/// Checks the interface: only a multicast group may have one. Fails with Invalid for other hosts.
 fn check_interface(endpoint: &UdpEndpoint, target: &SocketAddr) -> Result<(), Error> {
     if endpoint.interface.is_some() && !target.ip().is_multicast() { Err(Error::Invalid) } else { Ok(()) }
 }
@@ -100,7 +100,7 @@ fn set_multicast(
     Ok(socket.set_multicast(like.is_ipv4(), options.multicast_hops, options.multicast_loop, interface)?)
 }
 
-/// All addresses of the family of `address`.
+/// The wildcard address of the family of `address`.
 fn any_like(address: IpAddr, port: u16) -> SocketAddr {
     match address {
         IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], port)),
@@ -108,7 +108,8 @@ fn any_like(address: IpAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// The interface for multicast to or from `target`: the one before it, or that of its zone.
+/// The interface for multicast to or from `target`: the one in the endpoint, or the one of the
+/// target's zone.
 fn interface(endpoint: &UdpEndpoint, target: &SocketAddr) -> Result<MulticastInterface, Error> {
     match (&endpoint.interface, target) {
         (None, SocketAddr::V6(target)) if target.scope_id() != 0 => {

@@ -1,4 +1,4 @@
-//! `vsock://`, zmq_vsock(7): between virtual machines and their host, where the kernel has it.
+//! `vsock://`, zmq_vsock(7): between virtual machines and their host, if the kernel supports it.
 
 use super::tcp::stream_options;
 use super::{Bound, Failed, Hop, Route};
@@ -22,7 +22,7 @@ fn listen_vsock(vsock: &VsockEndpoint, options: &Options) -> Result<Bound, Faile
     Ok(Bound { listener, endpoint, unlink: None, carrying: None })
 }
 
-/// The name of a listener at `vsock`, if it does not depend on the port that the system gives.
+/// The name of a listener at `vsock`, if it does not depend on a port that the system chooses.
 pub(super) fn local_name(endpoint: &Endpoint, _options: &Options) -> Option<String> {
     let vsock: &VsockEndpoint = endpoint.address()?;
     vsock.port.map(|_| format!("vsock://{vsock}"))

@@ -1,5 +1,4 @@
-//! `ws://`: ZMTP in WebSocket messages (RFC 45), over TCP. What is said on the stream is
-//! `proto::ws`'s.
+//! `ws://`: ZMTP in WebSocket messages (RFC 45), over TCP. `proto::ws` implements the protocol.
 
 use std::net::IpAddr;
 
@@ -14,7 +13,7 @@ use tautline_proto::Carrier;
 use tautline_proto::ws::{Config, Role, WebSocket};
 
 pub(super) const SCHEME: &str = "ws";
-/// The port that the Host header leaves out.
+/// The default port, which the Host header omits.
 pub(super) const PORT: u16 = 80;
 
 pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
@@ -27,7 +26,7 @@ pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Opti
     )
 }
 
-/// Listens as `scheme` does, whose streams carry ZMTP so.
+/// Listens for the transport `scheme`, with this carrier for its streams.
 pub(super) fn listen_with(
     scheme: &str,
     address: &WsEndpoint,
@@ -49,8 +48,8 @@ pub(super) fn local_name(endpoint: &Endpoint, at: Answer, options: &Options) -> 
     local_name_with(SCHEME, endpoint, at, options)
 }
 
-/// The name of a listener at `endpoint`, if it is one of `scheme` and does not depend on the port
-/// that the system gives.
+/// The name of a listener at `endpoint`, if the endpoint is one of `scheme` and the name does not
+/// depend on a port that the system chooses.
 pub(super) fn local_name_with(
     scheme: &str,
     endpoint: &Endpoint,
@@ -66,7 +65,7 @@ pub(super) fn route(endpoint: &Endpoint, options: &Options) -> Option<Result<Rou
     Some(tcp::route_tcp(&of(endpoint, SCHEME)?.tcp, options))
 }
 
-/// How streams to `endpoint` carry ZMTP.
+/// The carrier of ZMTP for streams to `endpoint`.
 pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<Carrying, Error>> {
     let address = of(endpoint, SCHEME)?;
     Some(carry(client(address, PORT), options))
@@ -77,7 +76,7 @@ pub(super) fn of<'e>(endpoint: &'e Endpoint, scheme: &str) -> Option<&'e WsEndpo
     endpoint.address().filter(|_| endpoint.scheme() == scheme)
 }
 
-/// The end that asks for `address`.
+/// The client side of a connection to `address`.
 pub(super) fn client(address: &WsEndpoint, usual_port: u16) -> Role {
     let port = address.tcp.port;
     let host = host_without_zone(address);
@@ -85,7 +84,7 @@ pub(super) fn client(address: &WsEndpoint, usual_port: u16) -> Role {
     Role::Client { host, path: address.path.clone() }
 }
 
-/// The host as the peer is told of it. A zone has a meaning on this machine only.
+/// The host as it is sent to the peer. A zone is valid on this machine only.
 pub(super) fn host_without_zone(address: &WsEndpoint) -> String {
     match &address.tcp.host {
         Host::Literal(ip @ IpAddr::V6(_), _) => Host::Literal(*ip, None).to_string(),
@@ -98,10 +97,10 @@ fn carry(role: Role, options: &Options) -> Result<Carrying, Error> {
     Ok(Arc::new(move || Ok(Box::new(WebSocket::new(seeded(&config)?)) as Box<dyn Carrier>)))
 }
 
-/// What every WebSocket of an endpoint has to know.
+/// Configuration of all WebSockets of an endpoint.
 pub(super) fn config(role: Role, options: &Options) -> Result<Config, Error> {
     if options.facts().raw || options.router_raw {
-        // Bytes as they are have no messages to be carried in.
+        // An unframed byte stream has no messages to carry.
         return Err(Error::IncompatibleProtocol);
     }
     Ok(Config {
@@ -114,7 +113,7 @@ pub(super) fn config(role: Role, options: &Options) -> Result<Config, Error> {
     })
 }
 
-/// The same for one of them.
+/// The configuration of one WebSocket, with its own seed.
 pub(super) fn seeded(config: &Config) -> std::io::Result<Config> {
     let mut config = config.clone();
     tautline_io::random::fill(&mut config.seed)?;

@@ -1,4 +1,4 @@
-//! `wss://`: as `ws://`, over TLS, which is `transport::tls`'s.
+//! `wss://`: as `ws://`, over TLS (`transport::tls`).
 
 use super::local::{Answer, Question};
 use super::{Bound, Carrying, Failed, Route, tcp, tls, ws};
@@ -11,9 +11,9 @@ use tautline_proto::tls::{TlsConfig, Versions};
 use tautline_proto::ws::{Role, WebSocket};
 
 pub(super) const SCHEME: &str = "wss";
-/// The port that the Host header leaves out.
+/// The default port, which the Host header omits.
 const PORT: u16 = 443;
-/// What the TLS of browsers and of libzmq has.
+/// TLS versions that browsers and libzmq support.
 const VERSIONS: Versions = Versions::Tls12And13;
 
 pub(super) fn listen(endpoint: &Endpoint, at: Answer, options: &Options) -> Option<Result<Bound, Failed>> {
@@ -47,9 +47,9 @@ pub(super) fn carrying(endpoint: &Endpoint, options: &Options) -> Option<Result<
     }))
 }
 
-/// The name that a server found at `host` has to prove. As in libzmq, none if the program names
-/// none. But the owner of any name can have a certificate that the system trusts, so there the
-/// chain alone says nothing.
+/// The name that a server at `host` has to prove. As in libzmq, there is no such name if the
+/// program sets none. With the system's authorities it is `host`: the owner of any name can get a
+/// certificate that the system trusts, so a valid chain alone does not identify the server.
 fn asked<'a>(host: &'a str, options: &'a Options) -> Result<Option<&'a str>, Error> {
     Ok(tls::asked(options)?.or(options.wss_trust_system.then_some(host)))
 }

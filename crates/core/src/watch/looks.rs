@@ -1,4 +1,4 @@
-//! The thread that looks at the counts, and writes the file.
+//! The thread that reads the counters, and writes the file.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use crate::version::version;
 use tautline_io::clock::unix_us;
 use tautline_observe::{Identity, Image, Output, Process};
 
-/// Between two looks.
+/// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Or this many times as long as a look takes, if that is more: a thousandth of a core is enough.
+/// Minimum pause as a multiple of the duration of a look: a thousandth of a core is enough.
 const REST: u32 = 1000;
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What a look needs.
+/// State of the looking thread.
 pub(super) struct Looks {
     image: Image,
     process: Process,
@@ -40,8 +40,8 @@ impl Looks {
         Looks { image: Image::new(), process, output: Some(output) }
     }
 
-    /// Looks at all there is, and writes it. The time until the next look; `None` if there is none,
-    /// as the file cannot be written.
+    /// Reads all counters and writes them. Returns the time until the next look, or `None` if the
+    /// file cannot be written.
     pub(super) fn look(&mut self, watch: &Watch) -> Option<Duration> {
         let began = Instant::now();
         self.process.written = unix_us();
@@ -78,7 +78,7 @@ impl Looks {
             events.kept.iter().for_each(|event| image.put(event));
             self.process.events = events.count;
         }
-        // Last: they are the most, and what does not fit is left out.
+        // Peers come last: there are most of them, and records that do not fit are dropped.
         sockets.iter().for_each(|socket| socket.put_peers(image));
         image.finish(&mut self.process);
     }

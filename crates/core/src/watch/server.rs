@@ -1,5 +1,5 @@
-//! The control socket beside the file of counters: tools of the same user ask for taps there. One
-//! thread serves all of them. It sleeps until a tool comes or an owner has something for one.
+//! The control socket beside the file of counters, where tools of the same user ask for taps. One
+//! thread serves all tools. The thread sleeps until a tool connects or an owner has data for one.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
@@ -20,9 +20,9 @@ use tautline_io::thread::OwnThread;
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{LONGEST_REQUEST, OK, Request};
 
-/// Most tools at a time.
+/// Maximum number of tools at a time.
 const MOST: usize = 8;
-/// A tool has this long for its request.
+/// Time limit for a tool's request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The control socket, and its thread.
@@ -32,7 +32,7 @@ pub(super) struct Server {
     thread: JoinHandle<()>,
 }
 
-/// What the thread and the one that ends it share.
+/// State that the thread shares with the thread that ends it.
 struct Shared {
     ending: AtomicBool,
     wake: Arc<WakeFd>,
@@ -42,12 +42,12 @@ impl Server {
     /// Listens beside the file of counters at `file`. The thread has begun when this returns.
     ///
     /// # Errors
-    /// The system's.
+    /// System errors.
     pub(super) fn start(watch: &Arc<Watch>, file: &Path) -> io::Result<Self> {
         let mut path = file.as_os_str().to_owned();
         path.push(".tap");
         let path = PathBuf::from(path);
-        // Of a process that had this number before.
+        // The file may be from an earlier process with the same number.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
@@ -59,8 +59,8 @@ impl Server {
             let _ = begun.send(());
             serve(&watch, &listener, &served);
         });
-        // A thread that begins takes the dynamic loader's lock, which the thread that ends it may
-        // hold.
+        // Wait, because a starting thread takes the dynamic loader's lock, which the thread that
+        // ends it may hold.
         let _ = begins.recv();
         match thread {
             Ok(thread) => Ok(Server { path, shared, thread }),
@@ -71,14 +71,14 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Ends all taps, and the thread.
     pub(super) fn end(self) {
-        // Release pairs with the Acquire of the thread, which wakes for it.
+        // Release pairs with the Acquire of the thread, which is woken to read it.
         self.shared.ending.store(true, Release);
         self.shared.wake.wake();
         let _ = self.thread.join();
@@ -86,16 +86,16 @@ impl Server {
     }
 }
 
-/// A tool that is connected.
+/// A connected tool.
 struct Tool {
     stream: UnixStream,
     since: Instant,
     request: Vec<u8>,
     tap: Option<Arc<Tap>>,
-    /// What is written to it, and how much of that was.
+    /// Bytes to write to the tool, and the number of them that are written.
     out: Vec<u8>,
     written: usize,
-    /// It is told why not, and that is all.
+    /// True if the tool was refused: it only gets the reason.
     refused: bool,
 }
 
@@ -110,7 +110,8 @@ fn serve(watch: &Arc<Watch>, listener: &UnixListener, shared: &Shared) {
         let silent = tools.iter().filter(|tool| tool.tap.is_none()).map(|tool| tool.since).min();
         let patience = silent.map(|since| PATIENCE.saturating_sub(since.elapsed()));
         if poll::poll(&mut fds, patience).is_err() || shared.ending.load(Acquire) {
-            // No signal comes here: without descriptors nothing can be waited for.
+            // Signals cannot interrupt this thread, so the error means that the system has no
+            // resources for the wait.
             break;
         }
         shared.wake.drain();
@@ -129,7 +130,7 @@ fn serve(watch: &Arc<Watch>, listener: &UnixListener, shared: &Shared) {
         }
     }
     for tool in &mut tools {
-        // The last messages, as far as they go without waiting.
+        // Send the last messages, as far as possible without waiting.
         let _ = tool.advance(watch, &shared.wake);
         if let Some(tap) = tool.tap.take() {
             watch.end_tap(&tap);
@@ -147,13 +148,14 @@ impl Tool {
         PollFd::IN | if self.out.is_empty() { 0 } else { PollFd::OUT }
     }
 
-    /// Reads and writes what can be without waiting. An error: it is done with.
+    /// Reads and writes as far as possible without waiting. Returns an error if the tool is
+    /// finished.
     fn advance(&mut self, watch: &Watch, wake: &Arc<WakeFd>) -> io::Result<()> {
         let mut buffer = [0; 512];
         loop {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                // It has nothing more to say.
+                // Ignore further bytes of the tool.
                 Ok(_) if self.tap.is_some() || self.refused => {}
                 Ok(n) => self.request.extend(&buffer[..n]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -183,13 +185,13 @@ impl Tool {
         }
     }
 
-    /// Looks whether the request is whole, and answers it then.
+    /// If the request is complete, answers it.
     fn understand(&mut self, watch: &Watch, wake: &Arc<WakeFd>) {
         let refusal = if self.request.ends_with(b"\n\n") {
             match Request::from_text(&String::from_utf8_lossy(&self.request)) {
                 Ok(request) => {
                     let tap = Arc::new(Tap::new(request, wake.clone()));
-                    // What the program does after the answer is seen.
+                    // The tap sees everything that the program does after the answer.
                     watch.begin_tap(&tap);
                     self.tap = Some(tap);
                     self.out = format!("{OK}\n").into_bytes();
@@ -198,7 +200,7 @@ impl Tool {
                 Err(why) => why,
             }
         } else if self.request.len() > LONGEST_REQUEST || self.since.elapsed() >= PATIENCE {
-            "the request has no end".to_owned()
+            "the request is incomplete".to_owned()
         } else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What is shown of a socket: told by its owner and by its I/O thread, looked at by the watch.
+//! Observed state of a socket: reported by its owner and by its I/O thread, read by the watch.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,36 +17,37 @@ use tautline_observe::{
 };
 use tautline_proto::zap;
 
-/// What the ids begin with of peers that the owner has not named yet.
+/// First id of peers that the owner has not numbered yet.
 const UNSEEN: u64 = 1 << 32;
 
-/// A socket that is shown.
+/// An observed socket.
 pub(crate) struct SocketWatch {
     watch: Arc<Watch>,
     id: u64,
-    /// Where the owner is told that taps have come or gone.
+    /// Inbox for telling the owner that taps were added or removed.
     inbox: Arc<SocketInbox>,
     state: Mutex<State>,
-    /// Since when the program has a route for its messages, and what tells of it.
+    /// Time since which the program has a route for its messages, and the function that describes
+    /// it.
     route: Mutex<Option<(u64, Teller)>>,
 }
 
-/// Tells of the program's route. Called by the watch, under no lock.
+/// Describes the program's route. Called by the watch, without a lock.
 type Teller = std::sync::Arc<dyn Fn() -> Route + Send + Sync>;
 
 struct State {
     socket: Socket,
-    /// What the owner counts for all of its pipes; `None` until the socket is made.
+    /// Counters that the owner keeps for all of its pipes. `None` until the socket is complete.
     left: Option<Arc<Left>>,
     endpoints: Vec<Endpoint>,
     peers: HashMap<u32, PeerWatch>,
-    /// Peers that have come, and that the owner has not taken note of yet.
+    /// Connected peers that the owner has not noticed yet.
     unseen: Vec<PeerWatch>,
-    /// Peers of a closed socket to which something is still sent.
+    /// Peers of a closed socket that still has messages for them.
     lingering: Vec<PeerWatch>,
-    /// The counts of peers that are gone.
+    /// The counters of former peers.
     past: Past,
-    /// Where it tells the events of a monitor, if it is the library's end of one.
+    /// Endpoint on which it sends the events of a monitor, if it is the library's end of one.
     tells_at: Option<String>,
 }
 
@@ -69,13 +70,13 @@ impl Past {
     }
 }
 
-/// A peer, and what is needed to look at it.
+/// A peer, and the access to its counters.
 struct PeerWatch {
     peer: Peer,
     sight: Sight,
 }
 
-/// Whether requests of ZAP come or go there.
+/// True if the endpoint carries ZAP requests.
 fn is_zap(endpoint: &Endpoint) -> bool {
     endpoint.name.strip_prefix("inproc://") == Some(zap::HANDLER)
 }
@@ -101,29 +102,29 @@ impl SocketWatch {
         self.id
     }
 
-    /// The taps that are about it.
+    /// The taps that concern this socket.
     pub(crate) fn taps(&self) -> Vec<Arc<Tap>> {
         let mut taps = self.watch.taps();
         taps.retain(|tap| self.is_of(tap));
         taps
     }
 
-    /// Whether this tap is about it. The events of a monitor are for those that ask for them; the
-    /// passwords that a ZAP handler is asked about are for no tap.
+    /// True if this tap concerns this socket. Monitor sockets are copied only if the tap names
+    /// them. Passwords in requests to a ZAP handler are never copied.
     pub(super) fn is_of(&self, tap: &Tap) -> bool {
         let state = lock(&self.state);
         !state.endpoints.iter().any(is_zap)
             && tap.socket().map_or(!state.socket.monitor, |wanted| wanted == self.id)
     }
 
-    /// Has the owner look which taps there are.
+    /// Makes the owner update its list of taps.
     pub(super) fn tell_tapped(&self) {
         self.inbox.push(News::Tapped);
     }
 
-    // ---- told by the owner
+    // ---- reported by the owner
 
-    /// It is the end of a monitor that tells events here.
+    /// Notes that the socket is the library's end of a monitor on this endpoint.
     pub(crate) fn tells_events(&self, endpoint: &str) {
         let context = {
             let mut state = lock(&self.state);
@@ -132,12 +133,12 @@ impl SocketWatch {
             lock(&self.watch.monitors).push((state.socket.context, endpoint.to_owned()));
             state.socket.context
         };
-        // One may be connected before there is anything to connect to.
+        // The program's end may have connected before the bind.
         self.watch.sockets().iter().for_each(|socket| socket.hears_events(context, endpoint));
     }
 
-    /// There is a monitor that tells events here, in this context: it is one of them if it is
-    /// connected there.
+    /// Handles a monitor that sends events on this endpoint, in this context: if this socket is
+    /// connected to it, it is a monitor socket too.
     fn hears_events(&self, context: u64, place: &str) {
         let mut state = lock(&self.state);
         let State { socket, endpoints, .. } = &mut *state;
@@ -149,7 +150,7 @@ impl SocketWatch {
         }
     }
 
-    /// The options as they are now, and how many topics are subscribed to.
+    /// Reports the current options, and the number of subscribed topics.
     pub(crate) fn options(&self, options: &Options, subscriptions: usize) {
         let ms = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
         let socket = &mut lock(&self.state).socket;
@@ -170,13 +171,13 @@ impl SocketWatch {
         socket.subscriptions = subscriptions as u64;
     }
 
-    /// What the owner counts for all of its pipes.
+    /// Sets the counters that the owner keeps for all of its pipes.
     pub(crate) fn counts(&self, left: &Arc<Left>) {
         left.keep_astray();
         lock(&self.state).left = Some(left.clone());
     }
 
-    /// An endpoint, before it is served. `name` is what events call it.
+    /// Adds an endpoint, before it is served. `name` is its name in events.
     pub(crate) fn endpoint(&self, given: &str, name: &str, bound: bool) {
         let mut state = lock(&self.state);
         let State { socket, endpoints, .. } = &mut *state;
@@ -206,12 +207,12 @@ impl SocketWatch {
         }
     }
 
-    /// Those that are not among these any more, by the texts they were given as, are gone.
+    /// Removes all endpoints but these, which are identified by the texts that the program gave.
     pub(crate) fn keep_endpoints(&self, is_there: impl Fn(&str, bool) -> bool) {
         lock(&self.state).endpoints.retain(|endpoint| is_there(&endpoint.given, endpoint.bound));
     }
 
-    /// A peer has come, or is being connected to.
+    /// Adds a peer that has connected, or that is being connected to.
     pub(crate) fn attached(&self, peer: Peer, sight: Sight) {
         let mut state = lock(&self.state);
         if let Some(connection) = &sight.connection {
@@ -224,14 +225,14 @@ impl SocketWatch {
         state.peers.insert(id, PeerWatch { peer, sight });
     }
 
-    /// What a peer was connected to, before it is known.
+    /// Sets the endpoint that a pipe connects to, before its peer is known.
     pub(crate) fn target(&self, id: PipeId, endpoint: &str) {
         if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
             endpoint.clone_into(&mut known.peer.endpoint);
         }
     }
 
-    /// More is known of a peer: all but its counts.
+    /// Updates all facts about a peer except its counters.
     pub(crate) fn described(&self, peer: Peer) {
         let mut state = lock(&self.state);
         if let Some(known) = state.peers.get_mut(&(peer.id as u32)) {
@@ -239,19 +240,19 @@ impl SocketWatch {
         }
     }
 
-    /// How often peers were lost and found again, all together.
+    /// Sets the number of reconnects, of all peers together.
     pub(crate) fn reconnected(&self, reconnects: u64) {
         lock(&self.state).socket.reconnects = reconnects;
     }
 
-    /// A peer is gone; something that it has sent may still be received.
+    /// Notes that a peer has left. There may still be unread messages from it.
     pub(crate) fn ended(&self, id: PipeId) {
         if let Some(known) = lock(&self.state).peers.get_mut(&id.0) {
             known.peer.state = PeerState::Gone;
         }
     }
 
-    /// A peer is forgotten. `lost` is how many messages were lost with peers by now.
+    /// Removes a peer. `lost` is the total number of messages lost with peers.
     pub(crate) fn removed(&self, id: PipeId, lost: u64) {
         let mut state = lock(&self.state);
         state.socket.lost = lost;
@@ -263,14 +264,14 @@ impl SocketWatch {
         }
     }
 
-    /// The program has a route for its messages, of which this tells, and no other one.
+    /// Sets the function that describes the program's route. An earlier function is replaced.
     pub(crate) fn route(&self, teller: Teller) {
-        // The program's, which is dropped under no lock.
+        // The former function is program code. Drop it without a lock.
         let former = lock(&self.route).replace((unix_us(), teller));
         drop(former);
     }
 
-    /// The socket is closed, before its pipes are.
+    /// Notes that the socket is closed, before its pipes are.
     pub(crate) fn closed(&self) {
         let route = lock(&self.route).take();
         drop(route);
@@ -291,9 +292,9 @@ impl SocketWatch {
         }
     }
 
-    // ---- told by the I/O thread
+    // ---- reported by the I/O thread
 
-    /// A peer has come. The owner takes note of it when it calls.
+    /// Adds a peer that has connected. The owner notices it in its next call.
     pub(crate) fn came(&self, connection: &Connection, info: &PeerInfo, sight: Sight) {
         let mut peer = Peer::default();
         info.describe(&mut peer);
@@ -304,7 +305,7 @@ impl SocketWatch {
         lock(&self.state).unseen.push(PeerWatch { peer, sight });
     }
 
-    /// The peer of a pipe made by `connect` is there, `again` perhaps.
+    /// Notes that the peer of a pipe made by `connect` is connected; `again` for a reconnect.
     pub(crate) fn met(&self, connection: &Connection, info: &PeerInfo, again: bool) {
         let mut state = lock(&self.state);
         if let Some(known) = connection.token().and_then(|token| state.peers.get_mut(&token)) {
@@ -313,16 +314,16 @@ impl SocketWatch {
         }
     }
 
-    // ---- the looks
+    // ---- looks of the watch
 
-    /// Looks at the counts, and records all but the peers.
+    /// Reads the counters, and records everything but the peers.
     pub(super) fn look(&self, now: u64, image: &mut Image) {
-        // Dropped when no lock is held: with the last references go the messages.
+        // Drop these when no lock is held: with the last references the messages are freed.
         let mut held: Vec<Arc<Connection>> = Vec::new();
         let mut state = lock(&self.state);
         let State { socket, left, endpoints, peers, unseen, lingering, past, .. } = &mut *state;
         held.reserve(peers.len() + unseen.len() + lingering.len());
-        // One that has gone again, and has left nothing, the owner never hears of.
+        // Remove a peer that has left again without a message: the owner never hears of it.
         unseen.retain_mut(|known| {
             let connection = known.look(now);
             let stays = connection.is_some();
@@ -363,7 +364,7 @@ impl SocketWatch {
         }
     }
 
-    /// Records what the program tells of its route.
+    /// Records the program's description of its route.
     pub(super) fn put_route(&self, image: &mut Image) {
         let Some((since, teller)) = lock(&self.route).clone() else { return };
         let mut route = teller();
@@ -371,7 +372,7 @@ impl SocketWatch {
         image.put(&route);
     }
 
-    /// Records the peers as they were looked at.
+    /// Records the peers with the counters of the last look.
     pub(super) fn put_peers(&self, image: &mut Image) {
         let mut state = lock(&self.state);
         let State { socket, peers, unseen, lingering, .. } = &mut *state;
@@ -387,7 +388,7 @@ impl PeerWatch {
         self.sight.connection.as_ref()?.upgrade()
     }
 
-    /// All but its counts is as in `peer`.
+    /// Copies everything but the counters from `peer`.
     fn describe(&mut self, peer: Peer) {
         let known = &mut self.peer;
         known.state = peer.state;
@@ -401,7 +402,7 @@ impl PeerWatch {
         (known.host, known.user_id, known.routing_id) = (peer.host, peer.user_id, peer.routing_id);
     }
 
-    /// Looks at the counts. `now` is 0 for a last look. The connection is to be dropped when no
+    /// Reads the counters. `now` is 0 for a last look. The caller must drop the connection when no
     /// lock is held.
     fn look(&mut self, now: u64) -> Option<Arc<Connection>> {
         let connection = self.connection();
@@ -417,7 +418,7 @@ impl PeerWatch {
                 peer.state = if linked { PeerState::Connected } else { PeerState::Connecting };
             }
         }
-        // Where it changes its queue a count may be less for a moment.
+        // A counter may be lower for a moment while the connection changes its queue.
         if out.messages > peer.messages_out && out.messages < 1 << 63 {
             (peer.messages_out, peer.last_out) = (out.messages, now);
             peer.bytes_out = peer.bytes_out.max(out.bytes);
@@ -449,7 +450,7 @@ impl PeerWatch {
     }
 }
 
-/// What goes to the peer through a log.
+/// Adds the messages that go to the peer through a broadcast log.
 fn add_followed(connection: &Connection, counts: &mut Counts) {
     if let Some(progress) = connection.followed() {
         let (messages, bytes) = progress.published();
@@ -494,7 +495,7 @@ impl Watcher for SocketWatch {
     }
 }
 
-/// What an event says of the endpoint that it is of.
+/// Updates the state of an endpoint from an event.
 fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) {
     let was = endpoint.state;
     let fail = |endpoint: &mut Endpoint| {
@@ -512,7 +513,7 @@ fn heed(endpoint: &mut Endpoint, code: u32, value: u64, reason: &str, now: u64) 
         | event::HANDSHAKE_FAILED_AUTH => {
             fail(endpoint);
             if !endpoint.bound {
-                // Until it is announced that it is tried again.
+                // A later event announces a retry, if there is one.
                 endpoint.state = EndpointState::Stopped;
             }
         }

@@ -1,6 +1,6 @@
-//! A tap: what one tool has asked for, and the copies on their way to it. Owners offer messages;
-//! the thread of the control socket takes them. An owner waits for no tool: what has no room is
-//! counted as missed.
+//! A tap: the request of one tool, and the copies on their way to it. Owners offer messages; the
+//! thread of the control socket takes them. An owner never waits for a tool: messages without room
+//! are counted as missed.
 
 use crate::pipe::PipeId;
 use crate::sync::atomic::AtomicU64;
@@ -10,22 +10,22 @@ use tautline_io::clock::unix_us;
 use tautline_io::wake::WakeFd;
 use tautline_observe::tap::{Copied, Direction, Frame, MANY, Part, Request};
 
-/// Most bytes that wait for a tool, and that are kept of a message.
+/// Maximum number of bytes that are queued for a tool, and that are kept of a message.
 const ROOM: usize = 4 << 20;
-/// What a part takes beside its bytes, about.
+/// Approximate memory of a part in addition to its bytes.
 const PART: usize = 64;
 
-/// What one tool has asked for.
+/// The request of one tool, and its queue.
 pub(crate) struct Tap {
     request: Request,
     waiting: Mutex<Waiting>,
     /// Wakes the thread that takes the copies.
     wake: Arc<WakeFd>,
-    /// Messages that the tool has missed.
-    // Relaxed: number: told with a later frame.
+    /// Number of messages that the tool has missed.
+    // Relaxed: number: reported with a later frame.
     missed: AtomicU64,
-    /// Messages that it would have got without `every`.
-    // Relaxed: number: any of them may be the one that is copied.
+    /// Number of messages that the tool would have got without `every`.
+    // Relaxed: number: any of the messages may be the one that is copied.
     seen: AtomicU64,
 }
 
@@ -39,7 +39,8 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct Seen {
     parts: Vec<Part>,
-    /// What they take. Beyond [`ROOM`] no more parts are kept, and the tool misses the message.
+    /// Memory of the parts. Beyond [`ROOM`] later parts are not kept, and the tool misses the
+    /// message.
     size: usize,
     /// Bytes of all parts.
     length: u64,
@@ -47,7 +48,7 @@ pub(crate) struct Seen {
     peer: Option<PipeId>,
 }
 
-/// The last part: what it takes, its bytes, and whether it is kept.
+/// The last part: its memory, its bytes, and true if it is kept.
 #[derive(Default)]
 struct Last {
     size: usize,
@@ -56,7 +57,7 @@ struct Last {
 }
 
 impl Seen {
-    /// The next part: its length, and as much of it as is there, of which `most` bytes are kept.
+    /// Adds the next part: its length, and its available bytes, of which at most `most` are kept.
     pub(crate) fn add(&mut self, length: usize, bytes: &[u8], most: u64) {
         let kept = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
         let (size, length) = (PART + kept, length as u64);
@@ -68,12 +69,12 @@ impl Seen {
         }
     }
 
-    /// The last part went to this peer, or came from it. `None` says nothing.
+    /// Notes the peer that the last part went to or came from. `None` has no effect.
     pub(crate) fn with(&mut self, peer: Option<PipeId>) {
         self.peer = peer.or(self.peer);
     }
 
-    /// The last part was not sent after all.
+    /// Removes the last part, which was not sent.
     pub(crate) fn undo(&mut self) {
         let last = std::mem::take(&mut self.last);
         self.size = self.size.saturating_sub(last.size);
@@ -83,13 +84,13 @@ impl Seen {
         }
     }
 
-    /// The message is whole, or was given up.
+    /// Forgets the message, which is complete or was dropped.
     pub(crate) fn clear(&mut self) {
         *self = Seen { parts: std::mem::take(&mut self.parts), ..Seen::default() };
         self.parts.clear();
     }
 
-    /// Whether it has no part yet.
+    /// True if it has no part yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.size == 0
     }
@@ -100,17 +101,19 @@ impl Tap {
         Tap { request, waiting: Mutex::default(), wake, missed: AtomicU64::new(0), seen: AtomicU64::new(0) }
     }
 
-    /// The only socket that it is about, if it names one.
+    /// The only socket of interest, if the request names one.
     pub(super) fn socket(&self) -> Option<u64> {
         self.request.socket
     }
 
-    /// How many bytes of a part it looks at: those that are asked for, and the prefix.
+    /// Number of bytes of a part that the tap inspects: the requested bytes, or the prefix if it is
+    /// longer.
     pub(crate) fn most(&self) -> u64 {
         self.request.bytes.max(self.request.prefix.len() as u64)
     }
 
-    /// Owner: this message went this way. It is copied if it is wanted and there is room.
+    /// Owner: offers a message that went in this direction. If the request matches and there is
+    /// room, the message is copied.
     pub(crate) fn offer(&self, socket: u64, direction: Direction, seen: &Seen) {
         let first = seen.parts.first().map_or(&[][..], |part| &part.bytes);
         let peer = seen.peer.map_or(MANY, |peer| peer.0.into());
@@ -130,7 +133,8 @@ impl Tap {
         });
         let copy = Copied { at: unix_us(), socket, peer, direction, parts: parts.collect() };
         let frame = Frame::Copy(copy).to_bytes();
-        // Held for a few instructions only: no other holder calls the system or copies anything.
+        // The lock is held for a few instructions only: no other holder makes a system call or
+        // copies data under it.
         let mut waiting = lock(&self.waiting);
         if waiting.bytes + frame.len() > ROOM {
             drop(waiting);
@@ -145,14 +149,14 @@ impl Tap {
         }
     }
 
-    /// The tool misses a message, and is told how many with the next frames.
+    /// Counts a missed message. The tool gets the count with the next frames.
     fn miss(&self) {
         if self.missed.fetch_add(1, Relaxed) == 0 {
             self.wake.wake();
         }
     }
 
-    /// What waits for the tool, after which there is room again.
+    /// Takes the frames queued for the tool, which makes room again.
     pub(super) fn take(&self) -> Vec<Vec<u8>> {
         let mut waiting = lock(&self.waiting);
         waiting.bytes = 0;
@@ -206,7 +210,7 @@ mod tests {
         assert!(endless.parts.len() < ROOM / PART);
         tap.offer(1, Direction::In, &endless);
         assert_eq!(taken(&tap), [Frame::Missed(1)]);
-        // One that did not leave is forgotten.
+        // An unsent part is removed.
         let mut large = Seen::default();
         large.add(2 * ROOM, &vec![0; 2 * ROOM], u64::MAX);
         large.undo();

@@ -2,6 +2,7 @@
 //! results.
 
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use super::{Body, Fd, Kernel};
 use crate::faults::Faults;
@@ -230,10 +231,11 @@ impl Pair {
         self.compare("poll".to_owned(), real, simulated);
     }
 
-    /// Waits until the real kernel has delivered what was sent, which a busy machine does late.
+    /// Waits until the real kernel has delivered what was sent, which a busy machine does late. All
+    /// of it fits into the peers' buffers.
     fn settle(&self) {
         for twin in self.open.iter().filter(|twin| twin.is_stream) {
-            for _ in 0..100 {
+            loop {
                 let mut bytes = 0;
                 // SAFETY: this request writes an int.
                 let outcome = unsafe { libc::ioctl(twin.real, libc::TIOCOUTQ, &raw mut bytes) };
@@ -243,7 +245,7 @@ impl Pair {
                 if outcome < 0 || bytes == 0 || is_over {
                     break;
                 }
-                std::thread::sleep(std::time::Duration::from_micros(100));
+                std::thread::yield_now();
             }
         }
     }
@@ -307,7 +309,8 @@ fn streams_of_the_unix_domain_are_as_linux_has_them() {
 
 #[test]
 fn streams_over_tcp_are_as_linux_has_them() {
-    run(true, 30);
+    let name = "streams_over_tcp_are_as_linux_has_them";
+    tautline_testkit::with_watchdog(Duration::from_secs(120), name, || run(true, 30));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::Pair;
 use crate::error::{Error, Result};
 use crate::monitor::{Event, EventKind};
 
-/// The events of one socket for async programs; see [`monitor`](crate::monitor). With the feature
+/// Events of one socket for async programs; see [`monitor`](crate::monitor). With the feature
 /// `futures` it is a `Stream` of [`Event`]s, which ends like the iterator.
 #[derive(Debug)]
 pub struct Monitor {
@@ -17,12 +17,12 @@ impl Monitor {
         Monitor { socket, over }
     }
 
-    /// The next event.
+    /// Returns the next event.
     ///
-    /// Cancel safe: dropped before its end, nothing was taken.
+    /// Cancel safe: a future that is dropped early has not taken an event.
     ///
     /// # Errors
-    /// [`Error::Terminated`], also after [`EventKind::Stopped`].
+    /// Returns [`Error::Terminated`], also after [`EventKind::Stopped`].
     pub async fn recv(&mut self) -> Result<Event> {
         loop {
             if self.over {

@@ -1,24 +1,24 @@
-//! How a task rests: woken by the engine's I/O thread, or by tokio, which watches the socket's
+//! How a task sleeps: either the engine's I/O thread wakes it, or tokio, which watches the socket's
 //! descriptors.
 
 use std::task::{Context, Poll};
 
 use tautline_core::{self as core, Patience, Rest};
 
-/// What a wait of the engine has come to.
+/// Result of a wait in the engine.
 type Waited = std::result::Result<(), core::Error>;
 
-/// The place where the tasks of one socket wait.
+/// Place where the tasks of one socket wait.
 #[derive(Debug, Default)]
 pub(super) struct Park {
-    /// How far the current wait has come.
+    /// Progress of the current wait.
     patience: Patience,
     #[cfg(all(feature = "tokio", unix))]
     watch: tokio_watch::Watch,
 }
 
 impl Park {
-    /// Waits until the operation that `events` stands for may succeed.
+    /// Waits until an operation that needs `events` may succeed.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -42,15 +42,15 @@ impl Park {
     ) -> Poll<Waited> {
         loop {
             let polled = socket.poll_ready(events, &mut self.patience, Rest::Descriptors, cx.waker());
-            // What was readable is cleared before the socket looks once more, so nothing is missed
-            // in between.
+            // Clear the readiness before the socket checks again, so that no event in between is
+            // missed.
             if polled.is_ready() || !self.patience.is_resting() || !self.watch.poll_clear(cx) {
                 return self.after(polled);
             }
         }
     }
 
-    /// A wait that is over leaves nothing behind for the next one.
+    /// Resets the state after a completed wait.
     fn after(&mut self, polled: Poll<Waited>) -> Poll<Waited> {
         if polled.is_ready() {
             self.patience = Patience::default();
@@ -58,13 +58,13 @@ impl Park {
         polled
     }
 
-    /// Whether a wait is under way that has not been given up.
+    /// True if a wait is in progress and has not been abandoned.
     #[cfg(feature = "futures")]
     pub(super) fn is_resting(&self) -> bool {
         self.patience.is_resting()
     }
 
-    /// The wait is not going to be continued.
+    /// Abandons the current wait.
     pub(super) fn leave(&mut self, socket: &mut core::Socket) {
         socket.stop_waiting(std::mem::take(&mut self.patience));
     }
@@ -84,26 +84,26 @@ mod tokio_watch {
     #[derive(Debug, Default)]
     pub(super) struct Watch {
         fds: Vec<AsyncFd<OwnedFd>>,
-        /// Whose reactor that is.
+        /// Runtime of that reactor.
         runtime: Option<Id>,
     }
 
-    // Deprecated because it accepts descriptors that may be closed while they are registered; an
-    // `OwnedFd` cannot. Its successor is unsafe to call, and newer than the tokio that this crate
-    // asks for.
+    // The function is deprecated because it accepts descriptors that may be closed while they are
+    // registered. An `OwnedFd` rules that out. Its successor is unsafe to call, and newer than the
+    // tokio version that this crate requires.
     #[allow(deprecated)]
     fn register(fd: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
         AsyncFd::with_interest(fd, Interest::READABLE)
     }
 
     impl Watch {
-        /// Registers the descriptors with the present runtime if that has not been done. False
-        /// outside of tokio, or if the system has no descriptors left.
+        /// Registers the descriptors with the current runtime, if necessary. False outside of
+        /// tokio, or if the system has no descriptors left.
         pub(super) fn is_ready_for(&mut self, socket: &mut core::Socket) -> bool {
             let Ok(handle) = Handle::try_current() else { return false };
             let runtime = Some(handle.id());
             if self.fds.is_empty() || self.runtime != runtime {
-                // A runtime that the task has left may stand still.
+                // The runtime that the task has left may not run any more.
                 self.fds.clear();
                 let registered = socket.descriptors().and_then(|all| all.into_iter().map(register).collect());
                 self.fds = registered.unwrap_or_default();
@@ -112,8 +112,8 @@ mod tokio_watch {
             !self.fds.is_empty()
         }
 
-        /// Whether one of them has become readable; that is cleared. If not, the task is woken when
-        /// one does.
+        /// True if a descriptor has become readable; its readiness is cleared. Otherwise the task
+        /// is woken when a descriptor becomes readable.
         pub(super) fn poll_clear(&mut self, cx: &mut Context<'_>) -> bool {
             let mut any = false;
             let mut lost = false;
@@ -128,7 +128,7 @@ mod tokio_watch {
                 }
             }
             if lost {
-                // That runtime is gone: the next turn registers with the present one.
+                // That runtime has ended: the next call registers with the current runtime.
                 self.fds.clear();
                 cx.waker().wake_by_ref();
             }

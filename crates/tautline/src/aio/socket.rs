@@ -1,4 +1,4 @@
-//! The socket, as a task uses it: every call that may wait is a future.
+//! The async socket: every call that may wait is a future.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,11 +15,11 @@ use crate::message::{Frame, Message, Multipart};
 use crate::routing::{self, RoutingId};
 use crate::socket::{put_all, subscribe};
 
-/// A ZeroMQ socket of the kind `K` for async programs. Made by [`crate::Socket::into_async`].
+/// A ZeroMQ socket of the kind `K` for async programs, from [`crate::Socket::into_async`].
 ///
 /// A task that both sends and receives uses `select!` over [`recv`](Self::recv) and its other
-/// sources, and sends in between: [`recv`](Self::recv) may be dropped at any time. Kinds that send
-/// and receive independently can be [split](Self::split).
+/// sources, and sends in between. The future of [`recv`](Self::recv) can be dropped at any time.
+/// Kinds that send and receive independently can be [split](Self::split).
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -42,14 +42,14 @@ use crate::socket::{put_all, subscribe};
 pub struct Socket<K: Kind> {
     pub(super) socket: crate::Socket<K>,
     park: Park,
-    /// A message of the `Sink` that no peer had room for.
+    /// Message of the `Sink` that waits for room in a peer's queue.
     #[cfg(feature = "futures")]
     pub(super) waiting: Option<Multipart>,
 }
 
 impl<K: Kind> crate::Socket<K> {
-    /// The same socket for an async program. Options set before stay in force, but not the
-    /// timeouts, which are for threads: use those of your runtime.
+    /// Converts the socket for an async program. Options stay in force, except the timeouts, which
+    /// only apply to threads. Use the timeouts of your runtime instead.
     #[must_use]
     pub fn into_async(self) -> Socket<K> {
         Socket {
@@ -67,7 +67,7 @@ impl<K: Kind> AsMut<crate::Socket<K>> for Socket<K> {
     }
 }
 
-/// Setting up, and back to threads.
+/// Configuration, and conversion to a blocking socket.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -88,19 +88,19 @@ impl<K: Kind> AsMut<crate::Socket<K>> for Socket<K> {
 /// # }
 /// ```
 impl<K: Kind> Socket<K> {
-    /// The same socket for a thread.
+    /// Converts the socket for a thread.
     #[must_use]
     pub fn into_blocking(self) -> crate::Socket<K> {
         self.socket
     }
 
-    /// The socket within, to look at.
+    /// Returns the inner socket.
     pub fn get_ref(&self) -> &crate::Socket<K> {
         &self.socket
     }
 
-    /// The socket within, for everything that does not wait: options, endpoints, the `try_`
-    /// methods. Its blocking calls would hold up the executor.
+    /// Returns the inner socket, for every call that does not wait: options, endpoints, the `try_`
+    /// methods. Its blocking calls would block the executor.
     pub fn get_mut(&mut self) -> &mut crate::Socket<K> {
         &mut self.socket
     }
@@ -108,7 +108,7 @@ impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::bind`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::bind`].
+    /// Returns the errors of [`crate::Socket::bind`].
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
         self.socket.bind(endpoint)
     }
@@ -116,23 +116,23 @@ impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::connect`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::connect`].
+    /// Returns the errors of [`crate::Socket::connect`].
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
         self.socket.connect(endpoint)
     }
 
-    /// Polls for the operation of `events` to be worth another try.
+    /// Polls until a retry of the operation of `events` is worthwhile.
     pub(super) fn poll_wait(&mut self, cx: &mut Context<'_>, events: i16) -> Poll<Result<()>> {
         self.park.poll(cx, &mut self.socket.inner, events).map_err(Error::from)
     }
 
-    /// Whether a wait of the `Stream` or the `Sink` has been left where it was.
+    /// True if a wait of the `Stream` or the `Sink` is still registered.
     #[cfg(feature = "futures")]
     pub(super) fn is_resting(&self) -> bool {
         self.park.is_resting()
     }
 
-    /// The wait is not going to be continued.
+    /// Abandons the current wait.
     pub(super) fn stop_waiting(&mut self) {
         self.park.leave(&mut self.socket.inner);
     }
@@ -142,7 +142,7 @@ impl<K: Kind> Socket<K> {
         self.socket.flush();
     }
 
-    /// Does `attempt` until it no longer would block.
+    /// Repeats `attempt` until it no longer returns `WouldBlock`.
     async fn until<T>(
         &mut self,
         events: i16,
@@ -160,7 +160,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// A wait under way. Dropped before its end, it leaves the socket as if no task had waited.
+/// A wait in progress. If it is dropped early, it restores the state before the wait.
 struct Wait<'a, K: Kind>(&'a mut Socket<K>);
 
 impl<K: Kind> Drop for Wait<'_, K> {
@@ -169,7 +169,7 @@ impl<K: Kind> Drop for Wait<'_, K> {
     }
 }
 
-/// Sending.
+/// Sending messages.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -188,11 +188,11 @@ impl<K: Kind> Drop for Wait<'_, K> {
 impl<K: Kind> Socket<K> {
     /// Sends a message of one part; waits while every peer is at its high-water mark.
     ///
-    /// Cancel safe: dropped before its end, nothing was sent.
+    /// Cancel safe: if the future is dropped early, no message was sent.
     ///
     /// # Errors
-    /// [`Error::WrongState`], [`Error::Unroutable`], [`Error::Terminated`]. The message was not
-    /// sent then.
+    /// If the call fails, the message was not sent. Returns [`Error::WrongState`],
+    /// [`Error::Unroutable`] or [`Error::Terminated`].
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
     where
         K: Sends,
@@ -201,14 +201,14 @@ impl<K: Kind> Socket<K> {
         self.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
     }
 
-    /// Sends messages of one part each, all of them unless there is an error; how many were sent.
-    /// They leave together, see [`crate::Socket::send_batch`].
+    /// Sends messages of one part each; returns the number of sent messages, which is all unless
+    /// there is an error. They are written together, see [`crate::Socket::send_batch`].
     ///
-    /// Not cancel safe: dropped before its end, some may have been sent.
+    /// Not cancel safe: if the future is dropped early, some messages may have been sent.
     ///
     /// # Errors
-    /// Those of [`send`](Self::send), if the first message failed; the failed one is dropped if it
-    /// was owned.
+    /// Returns the errors of [`send`](Self::send) if the first message failed. An owned message
+    /// that failed is dropped.
     pub async fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends,
@@ -223,7 +223,8 @@ impl<K: Kind> Socket<K> {
     /// Sends without waiting; see [`crate::Socket::try_send`].
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if it would have to wait, and those of [`send`](Self::send).
+    /// Returns [`Error::WouldBlock`] if the call would have to wait, and the errors of
+    /// [`send`](Self::send).
     pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()>
     where
         K: Sends,
@@ -233,12 +234,12 @@ impl<K: Kind> Socket<K> {
 }
 
 impl<K: Kind> Socket<K> {
-    /// Sends a message of several parts, all or none of them.
+    /// Sends a message of several parts: either all parts or none.
     ///
-    /// Cancel safe: dropped before its end, nothing was sent.
+    /// Cancel safe: if the future is dropped early, no message was sent.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without any part, and those of [`send`](Self::send).
+    /// Returns [`Error::Invalid`] if there are no parts, and the errors of [`send`](Self::send).
     pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()>
     where
         K: Sends + ManyParts,
@@ -247,14 +248,14 @@ impl<K: Kind> Socket<K> {
         self.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
     }
 
-    /// Sends messages of several parts, each whole or not at all; otherwise as
+    /// Sends messages of several parts, each either whole or not at all. Otherwise like
     /// [`send_batch`](Self::send_batch).
     ///
-    /// Not cancel safe: dropped before its end, some may have been sent.
+    /// Not cancel safe: if the future is dropped early, some messages may have been sent.
     ///
     /// # Errors
-    /// Those of [`send_multipart`](Self::send_multipart), if the first message failed; the failed
-    /// one is dropped.
+    /// Returns the errors of [`send_multipart`](Self::send_multipart) if the first message failed.
+    /// The message that failed is dropped.
     pub async fn send_multipart_batch<I>(&mut self, messages: I) -> Result<usize>
     where
         K: Sends + ManyParts,
@@ -269,7 +270,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// Receiving.
+/// Receiving messages.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -287,13 +288,13 @@ impl<K: Kind> Socket<K> {
 /// # }
 /// ```
 impl<K: Kind> Socket<K> {
-    /// Receives the next part of a message; [`Message::has_more`] tells whether others follow. They
-    /// are there already.
+    /// Receives the next part of a message. [`Message::has_more`] is true if more parts follow. All
+    /// parts of a message arrive together.
     ///
-    /// Cancel safe: dropped before its end, nothing was taken.
+    /// Cancel safe: if the future is dropped early, no message was taken.
     ///
     /// # Errors
-    /// [`Error::WrongState`], [`Error::Terminated`].
+    /// Returns [`Error::WrongState`] or [`Error::Terminated`].
     pub async fn recv(&mut self) -> Result<Message>
     where
         K: Receives,
@@ -301,13 +302,13 @@ impl<K: Kind> Socket<K> {
         self.until(POLLIN, crate::Socket::try_recv).await
     }
 
-    /// Receives the next part into the caller's buffer, without any allocation. Returns the length
-    /// of the part; if that is more than the buffer has, the rest is lost.
+    /// Receives the next part into the caller's buffer, without allocating. Returns the length of
+    /// the part. If the part is longer than the buffer, the excess bytes are lost.
     ///
-    /// Cancel safe: dropped before its end, nothing was taken.
+    /// Cancel safe: if the future is dropped early, no message was taken.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     pub async fn recv_into(&mut self, buffer: &mut [u8]) -> Result<usize>
     where
         K: Receives,
@@ -319,9 +320,9 @@ impl<K: Kind> Socket<K> {
         self.until(POLLIN, attempt).await
     }
 
-    /// Waits for a message, then takes what is there; see [`crate::Socket::recv_batch`].
+    /// Waits for a message, then takes all queued messages; see [`crate::Socket::recv_batch`].
     ///
-    /// Cancel safe: dropped before its end, nothing was taken.
+    /// Cancel safe: if the future is dropped early, no message was taken.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -339,7 +340,7 @@ impl<K: Kind> Socket<K> {
     /// ```
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize>
     where
         K: Receives,
@@ -350,7 +351,8 @@ impl<K: Kind> Socket<K> {
     /// Receives without waiting; see [`crate::Socket::try_recv`].
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if nothing is there, and those of [`recv`](Self::recv).
+    /// Returns [`Error::WouldBlock`] if no message is queued, and the errors of
+    /// [`recv`](Self::recv).
     pub fn try_recv(&mut self) -> Result<Message>
     where
         K: Receives,
@@ -362,10 +364,10 @@ impl<K: Kind> Socket<K> {
 impl<K: Kind> Socket<K> {
     /// Receives a whole message.
     ///
-    /// Cancel safe: dropped before its end, nothing was taken.
+    /// Cancel safe: if the future is dropped early, no message was taken.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     pub async fn recv_multipart(&mut self) -> Result<Multipart>
     where
         K: Receives + ManyParts,
@@ -374,7 +376,7 @@ impl<K: Kind> Socket<K> {
     }
 }
 
-/// Peers with addresses.
+/// Peers with routing ids.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -393,10 +395,10 @@ impl<K: Kind> Socket<K> {
 impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::recv_from`].
     ///
-    /// Cancel safe: dropped before its end, nothing was taken.
+    /// Cancel safe: if the future is dropped early, no message was taken.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv).
+    /// Returns the errors of [`recv`](Self::recv).
     pub async fn recv_from(&mut self) -> Result<(RoutingId, Multipart)>
     where
         K: Addresses,
@@ -406,10 +408,10 @@ impl<K: Kind> Socket<K> {
 
     /// See [`crate::Socket::send_to`].
     ///
-    /// Cancel safe: dropped before its end, nothing was sent.
+    /// Cancel safe: if the future is dropped early, no message was sent.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// Returns the errors of [`send`](Self::send).
     pub async fn send_to(&mut self, peer: &RoutingId, message: impl Into<Multipart>) -> Result<()>
     where
         K: Addresses,
@@ -438,7 +440,7 @@ impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::subscribe`].
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn subscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
     where
         K: Subscribes,
@@ -449,7 +451,7 @@ impl<K: Kind> Socket<K> {
     /// See [`crate::Socket::unsubscribe`].
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub fn unsubscribe(&mut self, prefix: impl AsRef<[u8]>) -> Result<()>
     where
         K: Subscribes,

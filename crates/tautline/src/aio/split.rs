@@ -1,8 +1,8 @@
-//! A socket in two halves, for a task that sends and another one that receives.
+//! A socket in two halves, for one sending and one receiving task.
 //!
-//! The halves share the socket under a lock that is held for one step at a time, never across a
-//! wait. They wait as one: for what either wants, with a waker that wakes both, and each then looks
-//! for itself.
+//! The halves share the socket under a lock. A half holds the lock for one step at a time, never
+//! across a wait. They wait together, for the events of both halves, with a waker that wakes both
+//! tasks. Each task then checks its own operation.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,8 +19,8 @@ use crate::kind::Splits;
 use crate::message::{Frame, Message, Multipart};
 use crate::socket::put_all;
 
-/// The half of a socket that sends; from [`Socket::split`]. The socket is closed when both halves
-/// are dropped.
+/// Sending half of a socket, from [`Socket::split`]. The socket is closed when both halves are
+/// dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -41,8 +41,8 @@ use crate::socket::put_all;
 /// ```
 pub struct SendHalf<K: Splits>(Arc<Shared<K>>);
 
-/// The half of a socket that receives; from [`Socket::split`]. The socket is closed when both
-/// halves are dropped.
+/// Receiving half of a socket, from [`Socket::split`]. The socket is closed when both halves are
+/// dropped.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -66,17 +66,17 @@ pub struct ReceiveHalf<K: Splits>(Arc<Shared<K>>);
 struct Shared<K: Splits> {
     state: Mutex<State<K>>,
     waiting: Arc<Wakers>,
-    /// Wakes the tasks that wait.
+    /// Wakes the waiting tasks.
     waker: Waker,
 }
 
 struct State<K: Splits> {
     socket: Socket<K>,
-    /// What is waited for, of POLLIN and POLLOUT.
+    /// Awaited events: POLLIN, POLLOUT or both.
     events: i16,
 }
 
-/// The tasks that wait: the receiving one, the sending one.
+/// Wakers of the waiting tasks: the receiving one, the sending one.
 #[derive(Default)]
 struct Wakers(Mutex<[Option<Waker>; 2]>);
 
@@ -96,22 +96,22 @@ impl Wake for Wakers {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // Woken without the lock: an executor may run anything.
+        // Wake without the lock, because an executor may run any code here.
         let tasks = lock(&self.0).clone();
         tasks.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
-// What is behind the locks is whole whichever task has panicked.
+// Ignores poisoning: the protected data is consistent even if a task has panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<K: Splits> Socket<K> {
-    /// Two halves, so that one task can wait for messages while another one sends. Set up the
-    /// socket before: the halves send and receive, nothing else.
+    /// Splits the socket, so that one task can wait for messages while another task sends.
+    /// Configure the socket first: the halves only send and receive.
     ///
-    /// REQ and REP have nothing to split: their turns are fixed.
+    /// REQ and REP cannot be split, because their turns are fixed.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -151,8 +151,8 @@ impl<K: Splits> Socket<K> {
 }
 
 impl<K: Splits> State<K> {
-    /// No task waits for these any more. True if the other half goes on waiting: in the way of its
-    /// own runtime, which need not be this one's.
+    /// Stops waiting for `events`. True if the other half keeps waiting. It then waits by its own
+    /// runtime, which may differ from this one.
     fn leave(&mut self, events: i16) -> bool {
         let waited = self.events & events != 0;
         self.events &= !events;
@@ -164,7 +164,7 @@ impl<K: Splits> State<K> {
 }
 
 impl<K: Splits> Shared<K> {
-    /// Does `attempt` until it no longer would block.
+    /// Repeats `attempt` until it no longer returns `WouldBlock`.
     async fn until<T>(
         &self,
         events: i16,
@@ -194,7 +194,8 @@ impl<K: Splits> Shared<K> {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Ready(Ok(())) => {}
             }
-            // It may be the other half's: that one looks for itself, and waits anew if it is not.
+            // The event may concern the other half. That half checks for itself, and waits again if
+            // necessary.
             state.events = 0;
             if all & !events != 0 {
                 self.waker.wake_by_ref();
@@ -203,7 +204,7 @@ impl<K: Splits> Shared<K> {
     }
 }
 
-/// A wait under way, or over.
+/// A wait, in progress or finished.
 struct Wait<'a, K: Splits> {
     shared: &'a Shared<K>,
     events: i16,
@@ -220,10 +221,10 @@ impl<K: Splits> Drop for Wait<'_, K> {
 }
 
 impl<K: Splits> SendHalf<K> {
-    /// See [`Socket::send`]. Cancel safe: dropped before its end, nothing was sent.
+    /// See [`Socket::send`]. Cancel safe: if the future is dropped early, no message was sent.
     ///
     /// # Errors
-    /// Those of [`Socket::send`].
+    /// Returns the errors of [`Socket::send`].
     pub async fn send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         let mut frame = frame.into();
         self.0.until(POLLOUT, |socket| put_frame_now(&mut socket.inner, &mut frame)).await
@@ -232,25 +233,26 @@ impl<K: Splits> SendHalf<K> {
     /// See [`crate::Socket::try_send`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::try_send`].
+    /// Returns the errors of [`crate::Socket::try_send`].
     pub fn try_send<'a>(&mut self, frame: impl Into<Frame<'a>>) -> Result<()> {
         lock(&self.0.state).socket.try_send(frame)
     }
 
-    /// See [`Socket::send_multipart`]. Cancel safe: dropped before its end, nothing was sent.
+    /// See [`Socket::send_multipart`]. Cancel safe: if the future is dropped early, no message was
+    /// sent.
     ///
     /// # Errors
-    /// Those of [`Socket::send_multipart`].
+    /// Returns the errors of [`Socket::send_multipart`].
     pub async fn send_multipart(&mut self, message: impl Into<Multipart>) -> Result<()> {
         let message = message.into();
         self.0.until(POLLOUT, |socket| put_all(&mut socket.inner, &message, Flags::DONTWAIT)).await
     }
 
-    /// See [`Socket::send_batch`]. Not cancel safe: dropped before its end, some may have been
-    /// sent.
+    /// See [`Socket::send_batch`]. Not cancel safe: if the future is dropped early, some messages
+    /// may have been sent.
     ///
     /// # Errors
-    /// Those of [`Socket::send_batch`].
+    /// Returns the errors of [`Socket::send_batch`].
     pub async fn send_batch<'a, I>(&mut self, messages: I) -> Result<usize>
     where
         I: IntoIterator,
@@ -268,10 +270,10 @@ impl<K: Splits> SendHalf<K> {
 }
 
 impl<K: Splits> ReceiveHalf<K> {
-    /// See [`Socket::recv`]. Cancel safe: dropped before its end, nothing was taken.
+    /// See [`Socket::recv`]. Cancel safe: if the future is dropped early, no message was taken.
     ///
     /// # Errors
-    /// Those of [`Socket::recv`].
+    /// Returns the errors of [`Socket::recv`].
     pub async fn recv(&mut self) -> Result<Message> {
         self.0.until(POLLIN, crate::Socket::try_recv).await
     }
@@ -279,23 +281,25 @@ impl<K: Splits> ReceiveHalf<K> {
     /// See [`crate::Socket::try_recv`].
     ///
     /// # Errors
-    /// Those of [`crate::Socket::try_recv`].
+    /// Returns the errors of [`crate::Socket::try_recv`].
     pub fn try_recv(&mut self) -> Result<Message> {
         lock(&self.0.state).socket.try_recv()
     }
 
-    /// See [`Socket::recv_multipart`]. Cancel safe: dropped before its end, nothing was taken.
+    /// See [`Socket::recv_multipart`]. Cancel safe: if the future is dropped early, no message was
+    /// taken.
     ///
     /// # Errors
-    /// Those of [`Socket::recv_multipart`].
+    /// Returns the errors of [`Socket::recv_multipart`].
     pub async fn recv_multipart(&mut self) -> Result<Multipart> {
         self.0.until(POLLIN, crate::Socket::try_recv_multipart).await
     }
 
-    /// See [`Socket::recv_batch`]. Cancel safe: dropped before its end, nothing was taken.
+    /// See [`Socket::recv_batch`]. Cancel safe: if the future is dropped early, no message was
+    /// taken.
     ///
     /// # Errors
-    /// Those of [`Socket::recv_batch`].
+    /// Returns the errors of [`Socket::recv_batch`].
     pub async fn recv_batch(&mut self, into: &mut Vec<Message>, max: usize) -> Result<usize> {
         self.0.until(POLLIN, |socket| socket.try_recv_batch(into, max)).await
     }

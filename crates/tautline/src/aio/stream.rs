@@ -1,6 +1,6 @@
-//! `Stream` and `Sink` of whole messages, for one task at a time: where one receives and another
-//! one sends, [`Socket::split`] gives each its half (not `StreamExt::split`, whose halves would
-//! take each other's wake-ups).
+//! `Stream` and `Sink` of whole messages, for one task at a time. If one task receives and another
+//! one sends, use the halves of [`Socket::split`]. The halves of `StreamExt::split` would steal
+//! each other's wake-ups.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,15 +14,15 @@ use crate::error::{Error, Result};
 use crate::kind::{ManyParts, Receives, Sends};
 use crate::message::Multipart;
 
-/// Received messages, until the context ends. For one task at a time; two tasks want the halves of
-/// [`Socket::split`], not of `StreamExt::split`.
+/// Yields received messages until the context ends. Only one task may use it; two tasks need the
+/// halves of [`Socket::split`], not of `StreamExt::split`.
 impl<K: Receives + ManyParts> Stream for Socket<K> {
     type Item = Result<Multipart>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         if this.is_resting() {
-            // The end of a wait is told, so that the next one knows how long they are.
+            // Report the end of a wait, so that the socket learns how long waits take.
             match ready!(this.poll_wait(cx, POLLIN)) {
                 Err(Error::Terminated) | Ok(()) => {}
                 Err(error) => return Poll::Ready(Some(Err(error))),
@@ -42,8 +42,9 @@ impl<K: Receives + ManyParts> Stream for Socket<K> {
     }
 }
 
-/// Messages to send; what the peers have no room for waits within, one message at most. Until that
-/// is flushed, a plain `send` would overtake it, and [`Socket::into_blocking`] would drop it.
+/// Sends messages. At most one message waits inside for room in the peers' queues. Flush before you
+/// call `send` or [`Socket::into_blocking`]: `send` would overtake this message, and
+/// `into_blocking` would drop it.
 impl<K: Sends + ManyParts> Sink<Multipart> for Socket<K> {
     type Error = Error;
 

@@ -1,4 +1,4 @@
-//! The end of a context, waited for by a task.
+//! Async termination of a context.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use std::time::Duration;
 use crate::Context;
 use crate::error::{Error, Result};
 
-/// What the waiting thread and the task share.
+/// State that the waiting thread and the task share.
 #[derive(Default)]
 struct Ending {
     outcome: Option<Result<()>>,
     waker: Option<Waker>,
 }
 
-/// Ends a context as [`Context::terminate`] or, with a time, [`Context::terminate_within`] does,
-/// without holding up the executor: a thread waits meanwhile. Drop all sockets of the context
-/// before, or let other tasks do so.
+/// Ends a context like [`Context::terminate`] or, with a time limit, like
+/// [`Context::terminate_within`]. It does not block the executor, because a separate thread waits.
+/// Drop all sockets of the context first, or let other tasks drop them.
 ///
-/// Not cancel safe: once polled it goes on without the future.
+/// Not cancel safe: after the first poll, the termination continues without the future.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -37,8 +37,8 @@ struct Ending {
 /// ```
 ///
 /// # Errors
-/// [`Error::WouldBlock`] if after that time a socket is still open, or had still something to send,
-/// which is dropped; [`Error::Os`] if there is no thread.
+/// Returns [`Error::WouldBlock`] if at the deadline a socket is still open or has unsent messages,
+/// which are dropped; [`Error::Os`] if the thread cannot be created.
 pub async fn terminate(context: &Context, patience: impl Into<Option<Duration>>) -> Result<()> {
     let (context, patience) = (context.clone(), patience.into());
     let ending = Arc::new(Mutex::new(Ending::default()));

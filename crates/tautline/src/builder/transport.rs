@@ -1,4 +1,4 @@
-//! What a transport is to do with the connections.
+//! Options of the transports.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::Builder;
 use crate::kind::Kind;
 use crate::option;
 
-/// Transports: for what is not said here the system's defaults hold.
+/// Options for transports. Unset options keep the system's defaults.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -21,57 +21,57 @@ use crate::option;
 /// # Ok(()) }
 /// ```
 impl<K: Kind> Builder<K> {
-    /// TCP keep-alive on or off; by default as the system has it.
+    /// Turns TCP keep-alive on or off. Default: the system's setting.
     pub fn tcp_keepalive(self, on: bool) -> Self {
         self.int(option::TCP_KEEPALIVE, on.into())
     }
 
-    /// TCP keep-alive: after how long a silence the first probe is sent, in whole seconds.
+    /// Sets the silence before the first TCP keep-alive probe, in whole seconds.
     pub fn tcp_keepalive_idle(self, time: Duration) -> Self {
         self.seconds(option::TCP_KEEPALIVE_IDLE, time)
     }
 
-    /// TCP keep-alive: how long after a probe the next one is sent, in whole seconds.
+    /// Sets the interval between TCP keep-alive probes, in whole seconds.
     pub fn tcp_keepalive_interval(self, time: Duration) -> Self {
         self.seconds(option::TCP_KEEPALIVE_INTVL, time)
     }
 
-    /// TCP keep-alive: after how many probes without an answer a connection is lost.
+    /// Sets the number of unanswered TCP keep-alive probes after which a connection is closed.
     pub fn tcp_keepalive_count(self, probes: u32) -> Self {
         self.count(option::TCP_KEEPALIVE_CNT, probes)
     }
 
-    /// After how long without an acknowledgement a TCP connection is lost.
+    /// Sets how long data may stay unacknowledged before a TCP connection is closed.
     pub fn tcp_max_retransmit(self, time: Duration) -> Self {
         self.time(option::TCP_MAXRT, time)
     }
 
-    /// The size of the kernel's send buffer, in bytes.
+    /// Sets the size of the kernel's send buffer, in bytes.
     pub fn send_buffer(self, bytes: u32) -> Self {
         self.count(option::SNDBUF, bytes)
     }
 
-    /// The size of the kernel's receive buffer, in bytes.
+    /// Sets the size of the kernel's receive buffer, in bytes.
     pub fn receive_buffer(self, bytes: u32) -> Self {
         self.count(option::RCVBUF, bytes)
     }
 
-    /// The type of service in the headers of IP packets.
+    /// Sets the type of service in the headers of IP packets.
     pub fn type_of_service(self, value: u8) -> Self {
         self.int(option::TOS, value.into())
     }
 
-    /// Use this network interface only, `eth0` for example. Needs privileges on some systems.
+    /// Uses only this network interface, for example `eth0`. Needs privileges on some systems.
     pub fn bind_to_device(self, interface: &str) -> Self {
         self.raw_option(option::BINDTODEVICE, interface.as_bytes())
     }
 
-    /// Connect through a SOCKS 5 proxy at `host:port`.
+    /// Connects through a SOCKS 5 proxy at `host:port`.
     pub fn socks_proxy(self, address: &str) -> Self {
         self.raw_option(option::SOCKS_PROXY, address.as_bytes())
     }
 
-    /// Name and password for the proxy.
+    /// Sets name and password for the proxy.
     pub fn socks_credentials(self, username: &str, password: &str) -> Self {
         self.raw_option(option::SOCKS_USERNAME, username.as_bytes())
             .raw_option(option::SOCKS_PASSWORD, password.as_bytes())
@@ -83,32 +83,31 @@ impl<K: Kind> Builder<K> {
     }
 }
 
-/// `tls+tcp` and `wss`: TLS below ZMTP and WebSocket.
+/// Options for `tls+tcp` and `wss`: TLS below ZMTP and WebSocket.
 #[cfg(feature = "tls")]
 impl<K: Kind> Builder<K> {
-    /// Our certificate, with those that lead from it to one the peers trust, and its private key,
-    /// as PEM. A server needs them, a client has them to show if the server asks.
+    /// Sets our certificate, the intermediate certificates and the private key, as PEM. A server
+    /// needs them. A client sends the certificate if the server asks for it.
     pub fn tls_identity(self, certificates: &str, key: &str) -> Self {
         self.raw_option(option::WSS_CERT_PEM, certificates.as_bytes())
             .raw_option(option::WSS_KEY_PEM, key.as_bytes())
     }
 
-    /// The certificates whose holders are trusted, as PEM. A client trusts such servers, and over
-    /// `tls+tcp` those that the system trusts if nothing is said. A server that is told asks its
-    /// clients for a certificate, and turns away those that have none; messages of the others have
-    /// the name in it as `User-Id`.
+    /// Sets the trusted certificates, as PEM. A client trusts servers with such a certificate.
+    /// Without this option, a `tls+tcp` client trusts the system's certificates. With this option,
+    /// a server requires a client certificate and refuses clients without one. Messages of accepted
+    /// clients carry the name in the certificate as `User-Id`.
     pub fn tls_trust(self, certificates: &str) -> Self {
         self.raw_option(option::WSS_TRUST_PEM, certificates.as_bytes())
     }
 
-    /// Whether a client trusts those that the system trusts, too.
+    /// Makes a client also trust the system's certificates.
     pub fn tls_trust_system(self, on: bool) -> Self {
         self.int(option::WSS_TRUST_SYSTEM, on.into())
     }
 
-    /// The name that the server's certificate must have, in place of the endpoint's host. Over
-    /// `wss` no name is asked for if none is given here, unless the system's certificates are
-    /// trusted.
+    /// Sets the name that the server's certificate must have, instead of the endpoint's host. If no
+    /// name is set, `wss` checks a name only if the system's certificates are trusted.
     pub fn tls_hostname(self, name: &str) -> Self {
         self.raw_option(option::WSS_HOSTNAME, name.as_bytes())
     }

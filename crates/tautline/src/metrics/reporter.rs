@@ -1,4 +1,4 @@
-//! From a socket's statistics to the recorder.
+//! Passes a socket's statistics to the recorder.
 
 use metrics::{Label, Unit};
 
@@ -6,7 +6,7 @@ use crate::kind::Kind;
 use crate::monitor::Statistics;
 use crate::{Socket, aio};
 
-/// Tells the recorder what a socket has done; from
+/// Reports the statistics of a socket to the recorder, from
 /// [`Socket::reporter`](crate::Socket::reporter). See [`metrics`](crate::metrics).
 ///
 /// ```
@@ -15,14 +15,14 @@ use crate::{Socket, aio};
 ///
 /// let mut pull = Pull::builder(&Context::new()).bind("inproc://orders")?;
 /// let mut reporter = pull.reporter("orders").label("region", "north");
-/// // Now and then:
+/// // Regularly:
 /// reporter.report(&pull.statistics()?);
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
 pub struct Reporter {
     labels: Vec<Label>,
-    /// What the recorder has been told; `None` if that is nothing yet.
+    /// Last reported values; `None` before the first report.
     told: Option<Statistics>,
 }
 
@@ -31,16 +31,16 @@ impl Reporter {
         Reporter { labels: vec![Label::new("socket", socket), Label::new("name", name)], told: None }
     }
 
-    /// Another label of all metrics of this reporter. Each of its values is a series of its own, so
-    /// a port that differs from start to start is better left out.
+    /// Adds a label to all metrics of this reporter. Each of its values creates its own series, so
+    /// avoid values that change with each start, such as a random port.
     #[must_use]
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.push(Label::new(name.into(), value.into()));
         self
     }
 
-    /// Adds to the metrics what the socket has done since the last call. The statistics are to be
-    /// those of the reporter's socket.
+    /// Adds the changes since the last call to the metrics. Pass the statistics of the reporter's
+    /// socket.
     pub fn report(&mut self, statistics: &Statistics) {
         if self.told.is_none() {
             METRICS.iter().for_each(Metric::describe);
@@ -52,7 +52,7 @@ impl Reporter {
     }
 }
 
-/// What waits in the socket, and its peers, no longer count.
+/// Subtracts the socket's queued messages and peers from the gauges.
 impl Drop for Reporter {
     fn drop(&mut self) {
         let Some(told) = self.told else { return };
@@ -63,7 +63,7 @@ impl Drop for Reporter {
 }
 
 impl<K: Kind> Socket<K> {
-    /// What reports the socket's [`statistics`](Self::statistics) as metrics under this name. The
+    /// Creates a reporter of the socket's [`statistics`](Self::statistics) under this name. The
     /// program calls [`Reporter::report`]; see [`metrics`](crate::metrics).
     pub fn reporter(&self, name: impl Into<String>) -> Reporter {
         Reporter::new(K::TYPE.name(), name.into())
@@ -77,12 +77,12 @@ impl<K: Kind> aio::Socket<K> {
     }
 }
 
-/// One number of the statistics as a metric.
+/// One counter of the statistics as a metric.
 struct Metric {
     name: &'static str,
     kind: MetricKind,
     unit: Unit,
-    /// Tells the numbers of one name apart.
+    /// Distinguishes the metrics of one name.
     label: Option<(&'static str, &'static str)>,
     number: fn(&Statistics) -> u64,
     text: &'static str,
@@ -94,7 +94,7 @@ enum MetricKind {
     Gauge,
 }
 
-/// One for each number.
+/// One metric for each counter.
 const METRICS: [Metric; size_of::<Statistics>() / size_of::<u64>()] = [
     counter("tautline_sent_messages_total", |all| all.messages_sent, "Messages handed to the peers' queues"),
     bytes("tautline_sent_bytes_total", |all| all.bytes_sent, "Bytes of sent messages, with frame headers"),
@@ -165,8 +165,8 @@ impl Metric {
         }
     }
 
-    /// Its number was `before` and is `now`. Also told if that is the same, so that the series is
-    /// there from the start.
+    /// Reports the change from `before` to `now`. A change of zero is reported as well, so that the
+    /// series exists from the start.
     fn add(&self, labels: &[Label], before: u64, now: u64) {
         let own = self.label.map(|(name, value)| Label::from_static_parts(name, value));
         let labels: Vec<Label> = labels.iter().cloned().chain(own).collect();

@@ -1,6 +1,6 @@
-//! One event, as the engine tells it in version 3: number, count of values, values, both ends,
-//! routing id, address and user id of the peer, the cause in words; and of a failed handshake
-//! mechanism, key or user name, and the handler's reason.
+//! Decodes one event in version 3 of the engine's format: number, count of values, values, both
+//! endpoints, routing id, address and user id of the peer, and the cause as text. A failed
+//! handshake adds the mechanism, the key or user name, and the handler's reason.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tautline_core::TlsFault;
 use crate::curve::PublicKey;
 use crate::message::{Message, Multipart};
 
-/// Something that has happened to a connection or an endpoint.
+/// Event of a connection or an endpoint.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -29,39 +29,39 @@ use crate::message::{Message, Multipart};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Event {
-    /// What.
+    /// Kind of the event.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub kind: EventKind,
-    /// This end, as an endpoint; empty if it is not known (yet). Of [`EventKind::BindFailed`]
-    /// without the transport.
+    /// Local endpoint; empty if it is not known (yet). In [`EventKind::BindFailed`], it has no
+    /// transport prefix.
     pub local: String,
-    /// The peer's end; empty if there is none, or it is not known.
+    /// Remote endpoint; empty if it does not exist or is not known.
     pub remote: String,
-    /// Of [`EventKind::HandshakeFailed`] at a server of PLAIN or CURVE: what the peer has shown;
-    /// `None` if it did not come that far.
+    /// Credentials that the peer presented, in [`EventKind::HandshakeFailed`] at a PLAIN or CURVE
+    /// server; `None` if the handshake failed earlier.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub claim: Option<Claim>,
-    /// Of [`HandshakeError::Refused`] at a socket whose [`zap`](crate::zap) handler has refused:
-    /// the handler's reason. Peers are not told.
+    /// Reason from the [`zap`](crate::zap) handler, in [`HandshakeError::Refused`] at the socket of
+    /// the handler. It is not sent to the peer.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub reason: String,
-    /// Of [`EventKind::HandshakeSucceeded`] and [`EventKind::Disconnected`]: the peer's own routing
-    /// id, up to the first zero; empty if it has none.
+    /// The peer's own routing id up to the first zero, in [`EventKind::HandshakeSucceeded`] and
+    /// [`EventKind::Disconnected`]; empty if it has no routing id.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub routing_id: Vec<u8>,
-    /// Of the same: the peer's address as its messages carry it.
+    /// In the same events: the peer's address as in its messages.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub host: String,
-    /// Of the same: the user that the [`zap`](crate::zap) handler has said it is.
+    /// In the same events: the user id that the [`zap`](crate::zap) handler assigned.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub user_id: String,
-    /// Why it has happened, in words: of [`EventKind::Disconnected`], and of all that failed.
-    /// Behind a colon stands the rule or the limit of the host's policy, if that is why.
+    /// Cause as text, in [`EventKind::Disconnected`] and all failures. If a rule or limit of the
+    /// host's policy is the cause, it follows a colon.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "String::is_empty"))]
     pub cause: String,
 }
 
-/// What a peer has shown to be let in. A password is not told.
+/// Credentials that a peer presented. A password is never included.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -89,64 +89,64 @@ pub struct Event {
 #[cfg_attr(feature = "serde", serde(tag = "mechanism", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Claim {
-    /// A user name (PLAIN). Whether it is the peer's own, the password was to prove.
+    /// A user name (PLAIN), which is not verified: the password would have to prove it.
     Plain {
-        /// The name; what is not UTF-8 in it is replaced.
+        /// The name; invalid UTF-8 is replaced.
         username: String,
     },
-    /// That it has the secret key to this one, which it has proven (CURVE).
+    /// A public key whose secret key the peer proved to have (CURVE).
     Curve {
         /// The key.
         public_key: PublicKey,
     },
 }
 
-/// What has happened.
+/// Kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(into = "crate::serde::EventKindForm"))]
 #[cfg_attr(feature = "serde", serde(from = "crate::serde::EventKindForm"))]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A connection is made; the handshake follows.
+    /// A connection was established; the handshake follows.
     Connected,
-    /// A connection is being made, and takes a while.
+    /// A connection attempt is in progress.
     ConnectDelayed,
-    /// An attempt to connect came to nothing; the next one follows after this time.
+    /// A connection attempt failed; the next one follows after a delay.
     ConnectRetried {
-        /// The pause before it.
+        /// Delay before the next attempt.
         after: Duration,
     },
-    /// An endpoint is bound.
+    /// An endpoint was bound.
     Listening,
-    /// An endpoint could not be bound, by the errno.
+    /// An endpoint could not be bound, with the errno.
     BindFailed(i32),
     /// A peer has connected; the handshake follows.
     Accepted,
-    /// A peer could not be accepted, by the errno.
+    /// A peer could not be accepted, with the errno.
     AcceptFailed(i32),
-    /// A connection, or a bound endpoint, was closed from here; or an attempt to make one was.
+    /// This side closed a connection, a bound endpoint, or a connection attempt.
     Closed,
-    /// Closing failed, by the errno.
+    /// Closing failed, with the errno.
     CloseFailed(i32),
-    /// A connection that was in use is lost.
+    /// An established connection was lost.
     Disconnected,
-    /// A peer is there: messages can flow.
+    /// The handshake is complete: messages can flow.
     HandshakeSucceeded,
-    /// A peer was not let in, has not let us in, or speaks something else.
+    /// We refused the peer, the peer refused us, or the peer speaks another protocol.
     HandshakeFailed(HandshakeError),
-    /// A peer has subscribed to a topic that it may not subscribe to, or published one that it may
-    /// not publish: the first one of its connection. The cause says which, and by what.
+    /// A peer subscribed or published to a topic without permission. Reported for the first such
+    /// topic of a connection. The cause names the topic and the rule.
     TopicRefused,
-    /// A connected name (`name://`) stands for other endpoints than before, or what can tell is
-    /// there again. The cause says which.
+    /// A connected name (`name://`) now stands for other endpoints, or its resolver answers again.
+    /// The cause has the details.
     NameChanged,
-    /// What can tell of a connected name cannot be asked, by this errno. Known peers stay
-    /// connected. The cause says why.
+    /// The resolver of a connected name fails, with the errno. Known peers stay connected. The
+    /// cause has the details.
     NameAway(i32),
-    /// The last event: the socket was closed, or has another monitor.
+    /// Last event: the socket was closed, or has another monitor.
     Stopped,
-    /// An event that this version of the library has no name for.
+    /// An event that this version of the library does not know.
     Other {
         /// Its number in `zmq.h`.
         number: u64,
@@ -155,24 +155,24 @@ pub enum EventKind {
     },
 }
 
-/// Why a handshake failed.
+/// Reason why a handshake failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(into = "crate::serde::HandshakeErrorForm"))]
 #[cfg_attr(feature = "serde", serde(from = "crate::serde::HandshakeErrorForm"))]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// The connection broke off or took too long, by the errno.
+    /// The connection was lost or timed out, with the errno.
     Io(i32),
-    /// The peer speaks something else, another mechanism or with a wrong key; or the ZAP handler
-    /// has answered nonsense. The number is a ZMQ_PROTOCOL_ERROR of `zmq.h`.
+    /// The peer uses another protocol, another mechanism or a wrong key; or the reply of the ZAP
+    /// handler is malformed. The number is a ZMQ_PROTOCOL_ERROR of `zmq.h`.
     Protocol(u32),
-    /// The ZAP handler has refused: 300 (not now), 400 (no), 500 (a fault of its own).
+    /// The ZAP handler refused: 300 (temporary), 400 (refused), 500 (internal error).
     Refused(u32),
 }
 
 impl Event {
-    /// From the parts of its message; `None` if that is not one.
+    /// Decodes the parts of an event message; `None` if it is malformed.
     pub(crate) fn read(parts: &Multipart) -> Option<Event> {
         let number = |part: &Message| Some(u64::from_ne_bytes(part.as_bytes().try_into().ok()?));
         let text = |part: &Message| part.to_string_lossy().into_owned();
@@ -237,7 +237,7 @@ impl EventKind {
         }
     }
 
-    /// Whether the cause is all that says what it is about.
+    /// True if only the cause says which object is concerned.
     fn has_cause(&self) -> bool {
         matches!(
             self,

@@ -1,11 +1,11 @@
-//! The numbers of a socket.
+//! The counters of a socket.
 
 use crate::error::Result;
 use crate::option::STATISTICS;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a socket has done so far, and what waits in it now; from
+        /// Counters of a socket and its current queue lengths, from
         /// [`Socket::statistics`](crate::Socket::statistics).
         ///
         /// ```
@@ -43,31 +43,31 @@ macro_rules! statistics {
 
 // In the order of `zmq_tautline_statistics_t`.
 statistics! {
-    /// Messages handed to the peers' queues.
+    /// Messages that entered the peers' queues.
     messages_sent,
-    /// Their bytes, with frame headers.
+    /// Bytes of these messages, with frame headers.
     bytes_sent,
     /// Messages that the program has received.
     messages_received,
-    /// Their bytes, with frame headers.
+    /// Bytes of these messages, with frame headers.
     bytes_received,
-    /// Not sent because a peer was at its high-water mark (PUB, XPUB, ROUTER).
+    /// Messages not sent because a peer was at its high-water mark (PUB, XPUB, ROUTER).
     dropped_full,
-    /// Not sent because no peer has that routing id (ROUTER).
+    /// Messages not sent because the routing id is unknown (ROUTER).
     dropped_unroutable,
-    /// Queued for peers that have gone for good.
+    /// Messages lost in the queues of permanently disconnected peers.
     lost,
-    /// Messages that now wait to be sent.
+    /// Messages queued for sending.
     queued_out,
-    /// Messages that now wait for the program.
+    /// Messages queued for the program.
     queued_in,
-    /// Peers that are connected, or being connected to.
+    /// Peers that are connected or being connected.
     peers,
-    /// Peers lost and found again.
+    /// Connections that were lost and restored.
     reconnects,
-    /// Attempts to connect that came to nothing.
+    /// Failed connection attempts.
     failed_connects,
-    /// Peers that broke off their handshake, or were not let in.
+    /// Failed or refused handshakes.
     failed_handshakes,
     /// Subscriptions that were not set, and messages that were dropped, because the peer may not
     /// use the topic.

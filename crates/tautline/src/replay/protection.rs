@@ -1,17 +1,17 @@
-//! The sockets of the ring protect its messages at least as well as the live sockets do.
+//! Checks that the ring's sockets protect messages at least as well as the live sockets.
 
 use crate::error::{Error, Result};
 use crate::kind::Kind;
 use crate::{Socket, option};
 
-/// ZMQ_MECHANISM of peers without credentials.
+/// Value of ZMQ_MECHANISM for peers without credentials.
 const NULL: i32 = 0;
 
-/// Compares a socket of the ring with the live socket beside it. `live_tls`: TLS protects the
-/// messages of the live socket.
+/// Compares a ring socket with the live socket beside it. `live_tls`: the live socket is protected
+/// by TLS.
 ///
 /// # Errors
-/// [`Error::Invalid`] if the endpoint of the ring would be open to peers that the live socket
+/// Returns [`Error::Invalid`] if the ring's endpoint would accept peers that the live socket
 /// refuses.
 pub(super) fn compare<K: Kind, J: Kind>(
     live: &mut Socket<K>,
@@ -19,7 +19,7 @@ pub(super) fn compare<K: Kind, J: Kind>(
     ring: &mut Socket<J>,
     endpoint: &str,
 ) -> Result<()> {
-    // Their order in `zmq.h` is that of their strength.
+    // `zmq.h` orders the mechanisms by strength.
     let (live_mechanism, mechanism) = (int(live, option::MECHANISM)?, int(ring, option::MECHANISM)?);
     let is_domain_gone = option::text(&mut live.inner, option::ZAP_DOMAIN)?
         != option::text(&mut ring.inner, option::ZAP_DOMAIN)?
@@ -42,11 +42,11 @@ pub(super) fn compare<K: Kind, J: Kind>(
     Ok(())
 }
 
-/// Refuses a ring that binds as the client of its mechanism: it could check no peer, and would
-/// tell its password to every peer that connects.
+/// Refuses a ring that binds with a client mechanism. It could not check peers, and would send its
+/// password to every peer that connects.
 ///
 /// # Errors
-/// [`Error::Invalid`].
+/// Returns [`Error::Invalid`].
 pub(super) fn expect_server<K: Kind>(ring: &mut Socket<K>, endpoint: &str) -> Result<()> {
     let is_server = int(ring, option::CURVE_SERVER)? != 0 || int(ring, option::PLAIN_SERVER)? != 0;
     if int(ring, option::MECHANISM)? == NULL || is_server {

@@ -1,4 +1,4 @@
-//! The publisher's side.
+//! The publisher.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,13 +9,13 @@ use super::{EPOCH, encode, protection};
 use crate::error::Result;
 use crate::{Builder, Context, Message, Pub, Router, kind, option};
 
-/// As many messages as vLLM keeps.
+/// The same number of messages as vLLM keeps.
 const KEPT: usize = 10_000;
-/// Answers that wait for one peer of the ring.
+/// Maximum number of queued answers for each peer of the ring.
 const RING_HWM: u32 = 250;
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// How a [`ReliablePub`] is made.
+/// Options of a future [`ReliablePub`].
 #[must_use = "a builder makes no publisher until `build` is called"]
 #[derive(Debug)]
 pub struct ReliablePubBuilder {
@@ -28,20 +28,20 @@ pub struct ReliablePubBuilder {
 }
 
 impl ReliablePubBuilder {
-    /// The number of messages that are kept, 10,000 by default.
+    /// Sets the number of kept messages, 10,000 by default.
     pub fn keep(mut self, messages: usize) -> Self {
         self.kept = messages;
         self
     }
 
-    /// The most bytes that the messages that are kept take, 64 MiB by default.
+    /// Sets the maximum size of all kept messages in bytes, 64 MiB by default.
     pub fn keep_bytes(mut self, bytes: usize) -> Self {
         self.kept_bytes = bytes;
         self
     }
 
-    /// Options of the PUB. Those about connections, such as keys, are also options of the ring's
-    /// ROUTER: see [Security](super#security).
+    /// Sets options of the PUB. Connection options, such as keys, also apply to the ring's ROUTER:
+    /// see [Security](super#security).
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -55,16 +55,16 @@ impl ReliablePubBuilder {
         self
     }
 
-    /// Options of the ROUTER that answers from the ring, besides those of [`with`](Self::with).
+    /// Sets more options of the ring's ROUTER, in addition to those of [`with`](Self::with).
     pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Router>) -> Builder<kind::Router>) -> Self {
         self.ring = options(self.ring);
         self
     }
 
-    /// The publisher, neither bound nor connected.
+    /// Creates the publisher. Bind or connect it next.
     ///
     /// # Errors
-    /// Those of [`Builder::build`].
+    /// Returns the errors of [`Builder::build`].
     pub fn build(self) -> Result<ReliablePub> {
         Ok(ReliablePub {
             has_certificates: self.socket.has_any(option::CERTIFICATES),
@@ -81,13 +81,13 @@ impl ReliablePubBuilder {
 
 /// A PUB that numbers its messages and keeps the last ones; see [`replay`](super).
 ///
-/// The messages that are kept are in memory: they end with it.
+/// The kept messages are in memory and are lost with the publisher.
 #[derive(Debug)]
 pub struct ReliablePub {
     socket: Pub,
-    /// What makes the sockets of the ring.
+    /// Creates the sockets of the ring.
     router: Builder<kind::Router>,
-    /// The PUB has certificates.
+    /// True if the PUB has certificates.
     has_certificates: bool,
     context: Context,
     ring: Arc<Mutex<Ring>>,
@@ -97,7 +97,7 @@ pub struct ReliablePub {
 }
 
 impl ReliablePub {
-    /// A publisher with other options than the usual ones.
+    /// Returns a builder, to set options first.
     pub fn builder(context: &Context) -> ReliablePubBuilder {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let epoch = u64::try_from(since.as_nanos()).unwrap_or_default();
@@ -105,7 +105,7 @@ impl ReliablePub {
             context: context.clone(),
             // The ring's socket inherits the property.
             socket: Pub::builder(context).property(EPOCH, &format!("{epoch:016x}")),
-            // What each peer that does not read may hold.
+            // Limits the queue of each peer that does not read.
             ring: Router::builder(context).send_hwm(RING_HWM),
             epoch,
             kept: KEPT,
@@ -113,37 +113,37 @@ impl ReliablePub {
         }
     }
 
-    /// A publisher with the usual options.
+    /// Creates a publisher with default options.
     ///
     /// # Errors
-    /// Those of [`Socket::new`](crate::Socket::new).
+    /// Returns the errors of [`Socket::new`](crate::Socket::new).
     pub fn new(context: &Context) -> Result<Self> {
         Self::builder(context).build()
     }
 
-    /// Takes subscribers in at an endpoint. Returns it with the port that it got.
+    /// Accepts subscribers at an endpoint. Returns the endpoint with its port.
     ///
     /// # Errors
-    /// Those of [`Socket::bind`](crate::Socket::bind).
+    /// Returns the errors of [`Socket::bind`](crate::Socket::bind).
     pub fn bind(&mut self, endpoint: &str) -> Result<String> {
         self.socket.bind(endpoint)
     }
 
-    /// Goes to a subscriber, or to a proxy.
+    /// Connects to a subscriber or a proxy.
     ///
     /// # Errors
-    /// Those of [`Socket::connect`](crate::Socket::connect).
+    /// Returns the errors of [`Socket::connect`](crate::Socket::connect).
     pub fn connect(&mut self, endpoint: &str) -> Result<()> {
         self.socket.connect(endpoint)
     }
 
-    /// Answers at an endpoint those that ask for messages again, from a thread of its own. Returns
-    /// the endpoint with the port that it got. Peers need the same keys or passwords as at the PUB.
+    /// Answers requests for kept messages at an endpoint, from its own thread. Returns the endpoint
+    /// with its port. Peers need the same keys or passwords as at the PUB.
     ///
     /// # Errors
-    /// Those of [`Socket::bind`](crate::Socket::bind) and [`Socket::new`](crate::Socket::new);
-    /// [`Error::Invalid`](crate::Error::Invalid) if the endpoint would be less protected than the
-    /// PUB.
+    /// Returns the errors of [`Socket::bind`](crate::Socket::bind) and
+    /// [`Socket::new`](crate::Socket::new); [`Error::Invalid`](crate::Error::Invalid) if the
+    /// endpoint would be less protected than the PUB.
     pub fn serve(&mut self, endpoint: &str) -> Result<String> {
         let mut router = self.router.make()?;
         protection::compare(&mut self.socket, self.has_certificates, &mut router, endpoint)?;
@@ -153,16 +153,16 @@ impl ReliablePub {
         Ok(bound)
     }
 
-    /// Publishes a message. Returns its number: 0 for the first one, then one more each time.
+    /// Publishes a message. Returns its number: 0 for the first message, then increasing by one.
     ///
     /// # Errors
-    /// Those of [`Socket::send`](crate::Socket::send). The message has no number then, and is not
-    /// kept.
+    /// Returns the errors of [`Socket::send`](crate::Socket::send). A failed message gets no number
+    /// and is not kept.
     pub fn send(&mut self, topic: impl Into<Message>, body: impl Into<Message>) -> Result<u64> {
         let (mut topic, mut body) = (topic.into(), body.into());
         let number = self.next;
         let parts = [topic.share(), Message::from(&encode(number)), body.share()];
-        // Under the lock: one that misses it and asks at once finds it.
+        // Send under the lock, so that a subscriber that misses the message finds it in the ring.
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         self.socket.send_multipart(parts)?;
         ring.push(Kept { number, topic, body });
@@ -171,17 +171,17 @@ impl ReliablePub {
         Ok(number)
     }
 
-    /// The number that the next message gets.
+    /// Returns the number of the next message.
     pub fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// How many messages are kept.
+    /// Returns the number of kept messages.
     pub fn kept(&self) -> usize {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The PUB itself, for its options, statistics and monitor.
+    /// Returns the PUB, for its options, statistics and monitor.
     pub fn socket(&mut self) -> &mut Pub {
         &mut self.socket
     }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use crate::Message;
 
-/// What a message costs besides its bytes.
+/// Memory per message in addition to its bytes.
 const OVERHEAD: usize = 2 * size_of::<Message>();
 
-/// A message that is kept.
+/// A kept message.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) number: u64,
@@ -21,7 +21,8 @@ impl Kept {
     }
 }
 
-/// Messages with consecutive numbers, the oldest first; at most `most`, of at most `most_bytes`.
+/// Messages with consecutive numbers, the oldest first: at most `most` messages and `most_bytes`
+/// bytes.
 #[derive(Debug)]
 pub(super) struct Ring {
     kept: VecDeque<Kept>,
@@ -35,8 +36,8 @@ impl Ring {
         Ring { kept: VecDeque::new(), bytes: 0, most, most_bytes }
     }
 
-    /// Adds the next message. The oldest ones go; one that has no room by itself is not kept
-    /// either, nor then is what was before it.
+    /// Adds the next message and drops the oldest ones. A message that exceeds the limit alone is
+    /// not kept, and all older messages are dropped.
     pub(super) fn push(&mut self, message: Kept) {
         self.bytes += message.size();
         self.kept.push_back(message);
@@ -46,7 +47,7 @@ impl Ring {
         }
     }
 
-    /// The first message that is kept of those from `number` on; large bodies are not copied.
+    /// Returns the first kept message from `number` on. Large bodies are not copied.
     pub(super) fn from(&mut self, number: u64) -> Option<Kept> {
         let oldest = self.kept.front()?.number;
         let at = usize::try_from(number.saturating_sub(oldest)).ok()?;
@@ -54,7 +55,7 @@ impl Ring {
         Some(Kept { number: kept.number, topic: kept.topic.share(), body: kept.body.share() })
     }
 
-    /// How many are kept.
+    /// Returns the number of kept messages.
     pub(super) fn len(&self) -> usize {
         self.kept.len()
     }

@@ -1,4 +1,4 @@
-//! The thread that answers those that ask for messages of the ring.
+//! The thread that answers requests for messages of the ring.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -12,36 +12,37 @@ use super::{END, decode, encode};
 use crate::error::{Error, Result};
 use crate::{Context, Message, Multipart, Pair, PollItem, Router, poll};
 
-/// Requests that are answered at a time. One more takes the place of the peer that has not read for
-/// the longest time. If all peers read, it is not answered: its sender asks again.
+/// Maximum number of concurrent requests. A further request replaces the one of the peer that has
+/// not read for the longest time. If all peers read, the further request stays unanswered, and its
+/// sender asks again.
 const MOST: usize = if cfg!(test) { 4 } else { 1024 };
-/// Messages for one peer before it is the turn of the next.
+/// Number of messages for one peer before the next peer has its turn.
 const TURN: usize = 64;
-/// Time between two tries to send to a peer that has no room: a ROUTER is not told when it has. It
-/// doubles with each try that fails.
+/// Time between two attempts to send to a peer with a full queue, because a ROUTER gets no
+/// notification of room. It doubles with each failed attempt.
 const RETRY: Duration = Duration::from_millis(1);
 const LONGEST_RETRY: Duration = Duration::from_millis(100);
 
-/// How many there were: each has a name of its own.
-// Relaxed: number: only that it differs.
+/// Number of servers so far, for a unique name of each.
+// Relaxed: number: each one only has to be unique.
 static SERVERS: AtomicU64 = AtomicU64::new(0);
 
-/// The thread, until it is dropped.
+/// Handle of the thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Server {
     stop: Pair,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A peer that asks, and the number that it gets next.
+/// A request of a peer, and the number of its next message.
 struct Request {
     peer: Message,
     next: u64,
-    /// The time until the next try, while the peer has no room.
+    /// Time until the next attempt, while the peer's queue is full.
     wait: Option<Duration>,
-    /// When the next try is due.
+    /// Time of the next attempt.
     due: Instant,
-    /// When the peer took a message last, or asked.
+    /// Time when the peer last took a message or sent a request.
     since: Instant,
 }
 
@@ -57,13 +58,13 @@ impl Request {
     }
 }
 
-/// What has come of sending.
+/// Result of sending.
 #[derive(PartialEq, Eq)]
 enum Sent {
     Yes,
-    /// The peer has no room.
+    /// The peer's queue is full.
     Full,
-    /// The peer is gone, or has everything.
+    /// The peer is disconnected, or has received all messages.
     Over,
 }
 
@@ -91,7 +92,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // An error says that the context has ended, and with it the thread.
+        // An error means that the context has ended, and so has the thread.
         let _ = self.stop.try_send("");
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -117,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// Takes what has come and answers all requests in turn. False: it shall end.
+    /// Takes new requests and answers all requests in turn. Returns false to end the thread.
     fn round(&mut self) -> Result<bool> {
         let now = Instant::now();
         for _ in 0..self.requests.len() {
@@ -153,12 +154,12 @@ impl Worker {
         Ok(true)
     }
 
-    /// A message that asks for nothing is ignored.
+    /// Takes a request. Ignores malformed messages.
     fn take(&mut self, message: Multipart) -> Result<()> {
         let Ok([peer, delimiter, from]) = <[Message; 3]>::try_from(message) else { return Ok(()) };
         let Some(next) = decode(&from).filter(|_| delimiter.is_empty()) else { return Ok(()) };
         if let Some(request) = self.requests.iter_mut().find(|request| request.peer == peer) {
-            // It asks anew, and need not read what it has asked for before.
+            // A new request replaces the peer's previous request.
             request.next = next;
         } else if self.requests.len() < MOST {
             self.requests.push_back(Request::new(peer, next));
@@ -168,13 +169,13 @@ impl Worker {
         Ok(())
     }
 
-    /// The peer that has not read for the longest time, if one has no room.
+    /// Returns the peer that has not read for the longest time, if a peer's queue is full.
     fn stalled(&mut self) -> Option<&mut Request> {
         let stalled = self.requests.iter_mut().filter(|request| request.wait.is_some());
         stalled.min_by_key(|request| request.since)
     }
 
-    /// Sends some of what a peer gets, as far as it has room. [`Sent::Yes`]: there is more.
+    /// Sends some messages to a peer, until its queue is full. [`Sent::Yes`]: more messages follow.
     fn answer(&mut self, request: &mut Request) -> Result<Sent> {
         for _ in 0..TURN {
             let kept = {

@@ -1,4 +1,4 @@
-//! The subscriber's side.
+//! The subscriber.
 
 mod repair;
 
@@ -10,83 +10,82 @@ use crate::error::{Error, Result};
 use crate::{Builder, Context, Dealer, Message, Multipart, Sub, kind};
 use repair::{Answer, Repair};
 
-/// How long an answer of the ring may take to come.
+/// Default time limit for an answer of the ring.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Topics of which the newest message is looked for.
+/// Maximum number of topics for [`Start::LastOfEachTopic`].
 const MOST_TOPICS: usize = 65_536;
 
 /// A message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Update {
-    /// What it is about.
+    /// Topic of the message.
     pub topic: Message,
-    /// Its number.
+    /// Number of the message.
     pub number: u64,
-    /// What it says.
+    /// Body of the message.
     pub body: Message,
-    /// It came from the ring.
+    /// True if the message came from the ring.
     pub replayed: bool,
 }
 
-/// What a [`ReliableSub`] receives.
+/// Item that a [`ReliableSub`] receives.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
     /// A message.
     Message(Update),
-    /// The messages from number `first` up to `last`, inclusive, cannot be had any more. Of which
-    /// topics they were is not known.
+    /// The messages from number `first` up to `last`, inclusive, are no longer available. Their
+    /// topics are unknown.
     Lost {
-        /// The number of the first one.
+        /// Number of the first lost message.
         first: u64,
-        /// The number of the last one.
+        /// Number of the last lost message.
         last: u64,
     },
-    /// The publisher has begun anew: numbers start from 0. What its former life had published last
-    /// may be lost.
+    /// The publisher has restarted, and its numbers start from 0. The last messages before the
+    /// restart may be lost.
     Restarted,
 }
 
-/// With which message a [`ReliableSub`] begins.
+/// First message of a [`ReliableSub`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Start {
-    /// The first one that comes.
+    /// The first live message that arrives.
     #[default]
     Live,
-    /// The oldest one that the ring has.
+    /// The oldest message in the ring.
     Oldest,
-    /// The newest one of each topic that the ring has, in the order of their numbers.
+    /// The newest message of each topic in the ring, in the order of their numbers.
     LastOfEachTopic,
-    /// The one with this number, where a former subscriber has ended. What is not kept of it and
-    /// after it is told as lost.
+    /// The message with this number, where a previous subscriber ended. If this message or later
+    /// ones are no longer kept, they are reported as lost.
     Number(u64),
 }
 
-/// What a [`ReliableSub`] has counted.
+/// Counters of a [`ReliableSub`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Messages that came live, of all topics.
+    /// Live messages of all topics.
     pub live: u64,
-    /// Messages that came from the ring, and were missing.
+    /// Missing messages that the ring supplied.
     pub repaired: u64,
-    /// Messages that could not be had.
+    /// Lost messages.
     pub lost: u64,
-    /// Times that the publisher began anew.
+    /// Restarts of the publisher.
     pub restarts: u64,
     /// Requests to the ring.
     pub requests: u64,
-    /// Requests that were not answered in time.
+    /// Requests without an answer in time.
     pub unanswered: u64,
-    /// Messages that were not of three parts, the second one of 8 bytes. They were skipped.
+    /// Skipped messages that did not have three parts, the second one of 8 bytes.
     pub malformed: u64,
-    /// Live messages of an epoch of the publisher that had ended before they were read. They were
-    /// skipped.
+    /// Skipped live messages of an epoch that had ended before they were read.
     pub outdated: u64,
 }
 
-/// How a [`ReliableSub`] is made.
+/// Options of a future [`ReliableSub`].
 #[must_use = "a builder makes no subscriber until `connect` is called"]
 #[derive(Debug)]
 pub struct ReliableSubBuilder {
@@ -98,49 +97,48 @@ pub struct ReliableSubBuilder {
 }
 
 impl ReliableSubBuilder {
-    /// Delivers messages whose topic begins with `prefix`; may be called more than once. Without
-    /// any, nothing is delivered.
+    /// Delivers messages whose topic begins with `prefix`; can be called several times. Without any
+    /// prefix, no message is delivered.
     ///
-    /// All messages of the publisher come over the network, whatever the prefix: their numbers
-    /// count all topics, so the others cannot be told from lost ones.
+    /// All messages of the publisher use the network, whatever the prefix. The numbers count all
+    /// topics, so a filtered message could not be distinguished from a lost one.
     pub fn subscribe(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.prefixes.push(prefix.as_ref().to_vec());
         self
     }
 
-    /// With which message it begins; [`Start::Live`] by default.
+    /// Sets the first message; [`Start::Live`] by default.
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
-    /// How long the ring may take for the next part of an answer, one second by default. What has
-    /// not come by then is lost.
+    /// Sets the time limit for the next part of the ring's answer, one second by default. Messages
+    /// that have not arrived by then are lost.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Options of the SUB, for example a high-water mark that lets more wait while the ring
-    /// answers. Those about connections, such as keys, are also options of the DEALER that asks the
-    /// ring: see [Security](super#security).
+    /// Sets options of the SUB, for example a higher high-water mark, so that more messages can
+    /// queue while the ring answers. Connection options, such as keys, also apply to the DEALER
+    /// that talks to the ring: see [Security](super#security).
     pub fn with(mut self, options: impl FnOnce(Builder<kind::Sub>) -> Builder<kind::Sub>) -> Self {
         self.socket = options(self.socket);
         self
     }
 
-    /// Options of the DEALER that asks the ring, besides those of [`with`](Self::with).
+    /// Sets more options of the ring's DEALER, in addition to those of [`with`](Self::with).
     pub fn with_ring(mut self, options: impl FnOnce(Builder<kind::Dealer>) -> Builder<kind::Dealer>) -> Self {
         self.ring = options(self.ring);
         self
     }
 
-    /// The subscriber, connected to a publisher and to its ring.
+    /// Creates the subscriber and connects it to a publisher and its ring.
     ///
     /// # Errors
-    /// Those of [`Builder::connect`](crate::Builder::connect);
-    /// [`Error::Invalid`] if the connection to the ring would be less
-    /// protected than that to the publisher.
+    /// Returns the errors of [`Builder::connect`](crate::Builder::connect); [`Error::Invalid`] if
+    /// the connection to the ring would be less protected than the one to the publisher.
     pub fn connect(self, publisher: &str, ring: &str) -> Result<ReliableSub> {
         let dealer = self.ring.inherit(&self.socket).linger(Duration::ZERO);
         let mut socket = self.socket.build()?;
@@ -174,52 +172,51 @@ impl ReliableSubBuilder {
     }
 }
 
-/// A SUB that looks at the numbers of a [`ReliablePub`](super::ReliablePub), or of any publisher
-/// with its wire, and asks for what is missing; see [`replay`](super).
+/// A SUB that checks the numbers of a [`ReliablePub`](super::ReliablePub), or of any publisher with
+/// the same protocol, and requests missing messages; see [`replay`](super).
 #[derive(Debug)]
 pub struct ReliableSub {
     socket: Sub,
     repair: Repair,
     prefixes: Vec<Vec<u8>>,
-    /// The number that comes next.
+    /// Expected number of the next message.
     next: Option<u64>,
-    /// The number of the last live message, and the highest that the ring has sent, of this life of
-    /// the publisher.
+    /// Number of the last live message, and the highest number from the ring, both since the
+    /// publisher's last start.
     last_live: Option<u64>,
     last_kept: Option<u64>,
-    /// The number of the last live message that the ring had sent before.
+    /// Number of the last live message that the ring had sent before.
     repeated: Option<u64>,
-    /// The publisher's, where it tells one.
+    /// Epoch of the publisher, if it is known.
     epoch: Option<Epoch>,
-    /// What the ring was asked for.
+    /// Kind of the current request to the ring.
     question: Question,
-    /// What the ring was asked for at the beginning, until it has answered or a live message has
-    /// come: it may be that the publisher is not there yet.
+    /// Number of the first request, until the ring answers or a live message arrives. Until then
+    /// the publisher may not have started.
     starting: Option<u64>,
-    /// A live message that waits for the answer of the ring, and the epoch that its connection
-    /// shows.
+    /// A live message that waits for the ring's answer, and the epoch of its connection.
     held: Option<(Update, Option<Epoch>)>,
     ready: VecDeque<Delivery>,
-    /// The newest message of each topic so far, while only those are wanted.
+    /// Newest message of each topic so far, for [`Start::LastOfEachTopic`].
     newest: Option<HashMap<Vec<u8>, Update>>,
     statistics: Statistics,
 }
 
-/// What the ring was asked for.
+/// Kind of a request to the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
-    /// Messages.
+    /// Requests messages.
     Messages,
-    /// Its epoch. If that is still the same, the messages from this number on are asked for.
+    /// Requests the epoch. If it is unchanged, the messages from this number on are requested.
     Gap(u64),
-    /// Its epoch, or without one a message that it had before. If it is still the same publisher,
-    /// the held message was delivered before, or is of an epoch that has ended. Otherwise it is one
-    /// of the new epoch.
+    /// Requests the epoch, or from a publisher without one, a message that the ring had before. If
+    /// the publisher is unchanged, the held message was delivered before, or is of an epoch that
+    /// has ended. Otherwise the message is of the new epoch.
     Doubt,
 }
 
 impl ReliableSub {
-    /// A subscriber to be.
+    /// Returns a builder, to set options first.
     pub fn builder(context: &Context) -> ReliableSubBuilder {
         ReliableSubBuilder {
             socket: Sub::builder(context),
@@ -233,7 +230,7 @@ impl ReliableSub {
     /// Waits for the next delivery.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn recv(&mut self) -> Result<Delivery> {
         loop {
             if let Some(delivery) = self.recv_within(Duration::MAX)? {
@@ -242,10 +239,10 @@ impl ReliableSub {
         }
     }
 
-    /// Waits for the next delivery for at most `timeout`. `None`: nothing has come.
+    /// Waits for the next delivery, for at most `timeout`. Returns `None` after the timeout.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn recv_within(&mut self, timeout: Duration) -> Result<Option<Delivery>> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -263,21 +260,21 @@ impl ReliableSub {
         }
     }
 
-    /// The next delivery, if there is one already.
+    /// Returns the next delivery, without waiting. `None` if there is no delivery yet.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn try_recv(&mut self) -> Result<Option<Delivery>> {
         self.recv_within(Duration::ZERO)
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// The SUB itself, for its options and monitor. What is received from it directly counts as
-    /// lost.
+    /// Returns the SUB, for its options and monitor. Messages that you receive from it directly
+    /// count as lost.
     pub fn socket(&mut self) -> &mut Sub {
         &mut self.socket
     }
@@ -291,7 +288,7 @@ impl ReliableSub {
         self.prefixes.iter().any(|prefix| topic.starts_with(prefix))
     }
 
-    /// Takes a live message within `left`. Whether one was there.
+    /// Takes a live message within `left`. True if one arrived.
     fn take_live(&mut self, left: Option<Duration>) -> Result<bool> {
         if !self.socket.wait_readable(left)? {
             return Ok(false);
@@ -311,7 +308,7 @@ impl ReliableSub {
         Ok(true)
     }
 
-    /// A live message whose connection shows this epoch, and nothing is being asked for.
+    /// Handles a live message with this epoch, while no request is pending.
     fn meet(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         let number = update.number;
         if differ(self.epoch, shown) {
@@ -328,7 +325,7 @@ impl ReliableSub {
             }
             Some(next) if number < next => {
                 let is_known = Some(number) <= before.max(self.last_kept);
-                // If the message before it repeats one, so does this one.
+                // If the previous message was a repetition, this one is as well.
                 let follows = self.repeated.is_some_and(|repeated| repeated + 1 == number);
                 if is_known && (is_of_epoch || follows) {
                     self.repeated = Some(number);
@@ -348,7 +345,7 @@ impl ReliableSub {
         }
     }
 
-    /// Asks the ring whether a live message is of a new epoch.
+    /// Asks the ring if a live message is of a new epoch.
     fn doubt(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         self.held = Some((update, shown));
         self.question = Question::Doubt;
@@ -358,13 +355,13 @@ impl ReliableSub {
         })
     }
 
-    /// The publisher has begun anew, and tells this epoch.
+    /// Handles a restart of the publisher, with this epoch.
     fn restart(&mut self, epoch: Option<Epoch>) -> Result<()> {
         if let Some((_, Some(shown))) = self.held
             && self.epoch == Some(shown)
             && epoch != Some(shown)
         {
-            // It is of the epoch that has ended.
+            // The held message is of the epoch that has ended.
             self.release();
         }
         self.hand_out();
@@ -377,7 +374,7 @@ impl ReliableSub {
         self.ask(0)
     }
 
-    /// The message that comes next.
+    /// Delivers the message that is next in order.
     fn deliver(&mut self, update: Update) {
         self.next = Some(update.number + 1);
         if !self.wants(&update.topic) {
@@ -394,7 +391,7 @@ impl ReliableSub {
         }
     }
 
-    /// Messages up to `before` do not come any more.
+    /// Reports the messages before `before` as lost.
     fn lose(&mut self, before: u64) {
         let Some(first) = self.next.filter(|&next| next < before) else { return };
         self.statistics.lost += before - first;
@@ -402,7 +399,7 @@ impl ReliableSub {
         self.next = Some(before);
     }
 
-    /// Takes a part of the ring's answer within `left`. Whether one was there.
+    /// Takes a part of the ring's answer within `left`. True if one arrived.
     fn take_answer(&mut self, left: Option<Duration>) -> Result<bool> {
         match self.repair.take(left)? {
             Answer::Nothing => return Ok(false),
@@ -420,14 +417,14 @@ impl ReliableSub {
         Ok(true)
     }
 
-    /// A message of the ring, whose connection shows this epoch.
+    /// Handles a message of the ring, with the epoch of its connection.
     fn meet_kept(&mut self, update: Update, shown: Option<Epoch>) -> Result<()> {
         if differ(self.epoch, shown) {
             return self.restart(shown);
         }
         if self.question == Question::Doubt {
             if self.epoch.is_none() && Some(update.number) >= self.last_kept {
-                // It still has what it had.
+                // The ring still has its highest message, so this is the same publisher.
                 self.repair.give_up();
                 self.dismiss();
             }
@@ -445,7 +442,7 @@ impl ReliableSub {
         Ok(())
     }
 
-    /// The ring has sent all that it has.
+    /// Handles the end of the ring's answer.
     fn end(&mut self, epoch: Option<Epoch>) -> Result<()> {
         if differ(self.epoch, epoch) {
             return self.restart(epoch);
@@ -461,11 +458,11 @@ impl ReliableSub {
                 self.dismiss();
                 Ok(())
             }
-            // Nothing shows that it is still the same publisher.
+            // No evidence that it is still the same publisher.
             Question::Doubt => self.restart(epoch.or(self.held_epoch())),
             Question::Messages => {
                 if self.starting == Some(0) {
-                    // An empty ring: nothing was published so far.
+                    // The ring is empty: the publisher has not sent a message yet.
                     self.next = self.next.or(Some(0));
                 }
                 self.go_on();
@@ -474,7 +471,7 @@ impl ReliableSub {
         }
     }
 
-    /// The held message was delivered before, or is of an epoch that has ended.
+    /// Drops the held message. It was delivered before, or is of an epoch that has ended.
     fn dismiss(&mut self) {
         self.question = Question::Messages;
         match self.held.take() {
@@ -483,19 +480,19 @@ impl ReliableSub {
         }
     }
 
-    /// The epoch of the held message.
+    /// Returns the epoch of the held message.
     fn held_epoch(&self) -> Option<Epoch> {
         self.held.as_ref().and_then(|(_, shown)| *shown)
     }
 
-    /// What has not come by now is lost. The live messages follow.
+    /// Reports missing messages as lost, and continues with the live messages.
     fn go_on(&mut self) {
         (self.question, self.starting) = (Question::Messages, None);
         self.hand_out();
         self.release();
     }
 
-    /// Delivers the held message. What has not come before it is lost.
+    /// Delivers the held message. Missing messages before it are lost.
     fn release(&mut self) {
         if let Some((held, _)) = self.held.take() {
             self.lose(held.number);
@@ -503,7 +500,7 @@ impl ReliableSub {
         }
     }
 
-    /// Delivers the newest message of each topic, if only those were wanted so far.
+    /// Delivers the collected newest messages for [`Start::LastOfEachTopic`], if any.
     fn hand_out(&mut self) {
         let Some(newest) = self.newest.take() else { return };
         let mut newest: Vec<Update> = newest.into_values().collect();
@@ -517,7 +514,7 @@ fn differ(one: Option<Epoch>, other: Option<Epoch>) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
-/// A message of the publisher, if it is one.
+/// Decodes a message of the publisher; `None` if it is malformed.
 fn update(message: Multipart) -> Option<Update> {
     let [topic, number, body] = <[Message; 3]>::try_from(message).ok()?;
     let number = decode(&number).filter(|&number| number < NOTHING)?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Message, PeerId, RoutingId};
 
-/// A sequence may claim any length; no more than this is allocated before the bytes are there.
+/// Maximum allocation in advance, because a sequence may claim any length.
 const TRUSTED: usize = 4096;
 
 impl Serialize for Message {

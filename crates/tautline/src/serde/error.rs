@@ -1,4 +1,4 @@
-//! Errors: which one, what it is about, and its text.
+//! Errors: variant, subject and text.
 
 use serde::{Deserialize, Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! Kinds of events and errors of handshakes with named values, as tagged maps need them.
+//! Kinds of events and handshake errors with named fields, for tagged maps.
 
 use std::time::Duration;
 

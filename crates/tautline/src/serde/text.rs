@@ -1,4 +1,4 @@
-//! Keys as the text in Z85 that all of ZeroMQ shows.
+//! Keys as Z85 text, as in all ZeroMQ programs.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for SecretKey {
     }
 }
 
-/// Reads a key. What is wrong with a text is told without the text.
+/// Reads a key. Its errors do not contain the text.
 struct Key<T>(PhantomData<T>);
 
 impl<T: FromStr<Err = KeyError>> Visitor<'_> for Key<T> {

@@ -1,4 +1,4 @@
-//! What a peer has shown to the authentication handler, without what is secret in it.
+//! Credentials for the authentication handler, without their secrets.
 
 use serde::{Serialize, Serializer};
 
@@ -23,7 +23,7 @@ impl Serialize for Credentials {
                 (form.mechanism, form.username) = ("plain", Some(username.as_str()));
             }
             Credentials::Curve(key) => (form.mechanism, form.public_key) = ("curve", Some(*key)),
-            // What is in its frames may be secret.
+            // The frames may contain secrets.
             Credentials::Other { mechanism, .. } => form.mechanism = mechanism,
         }
         form.serialize(serializer)

@@ -1,4 +1,4 @@
-//! Which topics are wanted.
+//! Patterns of topics.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 
 /// A glob of topics.
 ///
-/// `.` and `/` divide a topic into tokens. In a pattern `*` stands for one token that is not empty,
-/// and `**`, as the first or the last token, for any number of tokens, none included. Everything
-/// else stands for itself.
+/// `.` and `/` divide a topic into tokens. In a pattern, `*` matches one token that is not empty.
+/// `**` matches any number of tokens, including zero, and must be the first or the last token. All
+/// other characters match themselves.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -28,14 +28,14 @@ use crate::error::{Error, Result};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Pattern {
     text: Box<str>,
-    /// As many bytes of the text stand for themselves and come before everything else.
+    /// Length in bytes of the literal text at the beginning.
     prefix: usize,
-    /// It begins with `**`.
+    /// True if the pattern begins with `**`.
     floats: bool,
     steps: Box<[Step]>,
 }
 
-/// A token behind its separator; the first one of a pattern has none.
+/// A token after its separator. The first token of a pattern has no separator.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Step {
     separator: Option<u8>,
@@ -47,12 +47,12 @@ enum Token {
     Literal(Box<[u8]>),
     /// `*`.
     One,
-    /// `**`, the last one.
+    /// `**` as the last token.
     Any,
 }
 
 impl Pattern {
-    /// Whether it stands for this topic.
+    /// True if the pattern matches this topic.
     pub fn matches(&self, topic: impl AsRef<[u8]>) -> bool {
         let topic = topic.as_ref();
         if !topic.starts_with(self.prefix().as_bytes()) {
@@ -65,19 +65,19 @@ impl Pattern {
         self.floats && ends.any(|(at, _)| walk(&self.steps, &topic[at..], false))
     }
 
-    /// What all topics that it stands for begin with: what is subscribed to at the publishers.
+    /// Returns the literal prefix of all matching topics. The publishers receive it as the
+    /// subscription.
     pub fn prefix(&self) -> &str {
         &self.text[..self.prefix]
     }
 
-    /// As it was written.
+    /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// Whether the steps lead from the beginning of `rest` to its end. `first`: nothing comes before
-/// it.
+/// True if the steps match `rest` completely. `first`: `rest` is the beginning of the topic.
 fn walk(steps: &[Step], rest: &[u8], first: bool) -> bool {
     let (mut rest, mut first) = (rest, first);
     for step in steps {
@@ -117,8 +117,8 @@ impl FromStr for Pattern {
     type Err = Error;
 
     /// # Errors
-    /// [`Error::Invalid`] for an empty pattern, `*` beside anything else in a token, and `**`
-    /// between other tokens.
+    /// Returns [`Error::Invalid`] for an empty pattern, `*` next to other characters in a token,
+    /// and `**` between other tokens.
     fn from_str(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Err(Error::invalid("a pattern has one byte at least; ** stands for all topics"));
@@ -127,7 +127,7 @@ impl FromStr for Pattern {
         let (mut separator, mut floats) = (None, false);
         loop {
             let (token, others) = rest.split_at(token_length(rest));
-            // Where the token begins, and its separator.
+            // Start of the token, including its separator.
             let begin = text.len() - rest.len();
             let outer = steps.is_empty() && !floats || others.is_empty();
             let token = match token {
@@ -144,7 +144,7 @@ impl FromStr for Pattern {
             };
             match token {
                 Token::Literal(_) => {}
-                // It may stand for nothing, and then its separator is not there either.
+                // It may match zero tokens, and then its separator is missing as well.
                 Token::Any => _ = prefix.get_or_insert(begin.saturating_sub(1)),
                 Token::One => _ = prefix.get_or_insert(begin),
             }
@@ -173,7 +173,7 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// A topic that can be published: not empty, and no pattern.
+/// Checks that a topic can be published: it is not empty and contains no `*`.
 pub(super) fn check_topic(topic: &str) -> Result<()> {
     match topic {
         "" => Err(Error::invalid("a topic has one byte at least")),

@@ -1,4 +1,4 @@
-//! The half that publishes.
+//! The publishing half.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::pattern::check_topic;
 use crate::error::Result;
 use crate::{Message, Pub};
 
-/// What publishes to a space; see [`topics`](super).
+/// Publishes to a space; see [`topics`](super).
 #[derive(Debug)]
 pub struct Publisher {
     socket: Pub,
@@ -19,11 +19,11 @@ impl Publisher {
         Publisher { socket, published: 0 }
     }
 
-    /// Publishes a message to all that have subscribed to its topic.
+    /// Publishes a message to all subscribers of its topic.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a topic that is empty or has a `*`; those of
-    /// [`Socket::send`](crate::Socket::send).
+    /// Returns [`Error::Invalid`](crate::Error::Invalid) for a topic that is empty or contains `*`,
+    /// and the errors of [`Socket::send`](crate::Socket::send).
     pub fn publish(&mut self, topic: &str, body: impl Into<Message>) -> Result<()> {
         check_topic(topic)?;
         self.socket.send_multipart([Message::from(topic), body.into()])?;
@@ -31,13 +31,15 @@ impl Publisher {
         Ok(())
     }
 
-    /// Waits until others have subscribed to at least `count` different beginnings of topics
-    /// ([`Pattern::prefix`](super::Pattern::prefix)), for `timeout` (`None`: for ever). Whether
-    /// they have. What is published then reaches them. In a space a [`Topics`](super::Topics) is
-    /// connected to itself, so its own subscriptions count.
+    /// Waits until subscribers have subscribed to at least `count` different prefixes of topics
+    /// ([`Pattern::prefix`](super::Pattern::prefix)), for at most `timeout` (`None`: without
+    /// limit). Returns false after the timeout. Messages that are published later reach these
+    /// subscribers. In a space, a [`Topics`](super::Topics) is connected to itself, so its own
+    /// subscriptions count.
     ///
     /// # Errors
-    /// Those of [`Socket::wait_for_subscriptions`](crate::Socket::wait_for_subscriptions).
+    /// Returns the errors of
+    /// [`Socket::wait_for_subscriptions`](crate::Socket::wait_for_subscriptions).
     pub fn wait_for_subscriptions(
         &mut self,
         count: usize,
@@ -46,16 +48,16 @@ impl Publisher {
         self.socket.wait_for_subscriptions(count, timeout)
     }
 
-    /// What was counted; of what is received, nothing.
+    /// Returns the counters. The counters of received messages are zero.
     ///
     /// # Errors
-    /// [`Error::Terminated`](crate::Error::Terminated).
+    /// Returns [`Error::Terminated`](crate::Error::Terminated).
     pub fn statistics(&mut self) -> Result<Statistics> {
         let dropped = self.socket.statistics()?.dropped_full;
         Ok(Statistics { published: self.published, dropped, ..Statistics::default() })
     }
 
-    /// The PUB itself, for its options, peers and monitor.
+    /// Returns the PUB, for its options, peers and monitor.
     pub fn socket(&mut self) -> &mut Pub {
         &mut self.socket
     }

@@ -1,4 +1,4 @@
-//! The half that subscribes.
+//! The subscribing half.
 
 use std::time::{Duration, Instant};
 
@@ -9,43 +9,45 @@ use crate::{Message, Multipart, Sub, aio};
 /// A message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Update {
-    /// What it is about.
+    /// Topic of the message.
     pub topic: Message,
-    /// What it says.
+    /// Body of the message.
     pub body: Message,
 }
 
-/// What subscribes to topics of a space; see [`topics`](super). With an [`aio::Sub`] it is for
-/// async programs.
+/// Subscribes to topics of a space; see [`topics`](super). With an [`aio::Sub`] it serves async
+/// programs.
 #[derive(Debug)]
 pub struct Subscriber<S = Sub> {
     socket: S,
     patterns: Vec<Pattern>,
-    /// What the messages have that are not to be received.
+    /// Property value of our own messages, if they must be skipped.
     own: Option<String>,
     statistics: Statistics,
 }
 
 impl<S: AsMut<Sub>> Subscriber<S> {
-    /// Receives from now on what `pattern`, a [`Pattern`], stands for. It takes a moment to reach
-    /// the publishers. A pattern counts once, however often it is subscribed to.
+    /// Subscribes to all topics that match `pattern`, a [`Pattern`]. The subscription takes a
+    /// moment to reach the publishers. Repeated subscriptions to a pattern count as one.
     ///
     /// # Errors
-    /// Those of [`Pattern::from_str`](std::str::FromStr::from_str); [`Error::Terminated`].
+    /// Returns the errors of [`Pattern::from_str`](std::str::FromStr::from_str), or
+    /// [`Error::Terminated`].
     pub fn subscribe(&mut self, pattern: &str) -> Result<()> {
         let pattern: Pattern = pattern.parse()?;
         if !self.patterns.contains(&pattern) {
-            // The socket counts how often it was asked for a prefix.
+            // The socket counts the subscriptions to each prefix.
             self.socket.as_mut().subscribe(pattern.prefix())?;
             self.patterns.push(pattern);
         }
         Ok(())
     }
 
-    /// Takes a pattern back. What has come already and is of no other pattern is not received.
+    /// Cancels the subscription to a pattern. Queued messages that match no other pattern are
+    /// skipped.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a pattern that was not subscribed to; [`Error::Terminated`].
+    /// Returns [`Error::Invalid`] for a pattern without a subscription, or [`Error::Terminated`].
     pub fn unsubscribe(&mut self, pattern: &str) -> Result<()> {
         let Some(at) = self.patterns.iter().position(|own| own.as_str() == pattern) else {
             return Err(Error::invalid(format!("{pattern}: there is no subscription to it")));
@@ -55,22 +57,22 @@ impl<S: AsMut<Sub>> Subscriber<S> {
         Ok(())
     }
 
-    /// What it is subscribed to.
+    /// Returns the subscribed patterns.
     pub fn patterns(&self) -> &[Pattern] {
         &self.patterns
     }
 
-    /// What was counted; of what is published, nothing.
+    /// Returns the counters. The counters of published messages are zero.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// The SUB itself, for its options, peers and monitor.
+    /// Returns the SUB, for its options, peers and monitor.
     pub fn socket(&mut self) -> &mut S {
         &mut self.socket
     }
 
-    /// What is to be received of a message.
+    /// Decodes a message; `None` if it must be skipped.
     fn look_at(&mut self, message: Multipart) -> Option<Update> {
         let Ok([topic, body]) = <[Message; 2]>::try_from(message) else {
             self.statistics.malformed += 1;
@@ -95,7 +97,7 @@ impl Subscriber {
         Subscriber { socket, patterns: Vec::new(), own, statistics: Statistics::default() }
     }
 
-    /// The same for an async program.
+    /// Converts the subscriber for an async program.
     #[must_use]
     pub fn into_async(self) -> Subscriber<aio::Sub> {
         let Subscriber { socket, patterns, own, statistics } = self;
@@ -105,8 +107,8 @@ impl Subscriber {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`]; [`Error::WouldBlock`] after the SUB's receive
-    /// timeout.
+    /// Returns [`Error::Interrupted`], [`Error::Terminated`], or [`Error::WouldBlock`] after the
+    /// SUB's receive timeout.
     pub fn recv(&mut self) -> Result<Update> {
         loop {
             let message = self.socket.recv_multipart()?;
@@ -116,10 +118,10 @@ impl Subscriber {
         }
     }
 
-    /// Waits for the next message for at most `timeout`. `None`: nothing has come.
+    /// Waits for the next message, for at most `timeout`. Returns `None` after the timeout.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn recv_within(&mut self, timeout: Duration) -> Result<Option<Update>> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -140,10 +142,10 @@ impl Subscriber {
         }
     }
 
-    /// The next message, if there is one already.
+    /// Returns the next message, without waiting. `None` if no message is queued.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], [`Error::Terminated`].
+    /// Returns [`Error::Interrupted`] or [`Error::Terminated`].
     pub fn try_recv(&mut self) -> Result<Option<Update>> {
         self.recv_within(Duration::ZERO)
     }
@@ -151,7 +153,8 @@ impl Subscriber {
 
 /// For tasks.
 impl Subscriber<aio::Sub> {
-    /// The next message. Dropped before its end, nothing was received.
+    /// Receives the next message. Cancel safe: if the future is dropped early, no message was
+    /// taken.
     ///
     /// ```
     /// # fn main() -> tautline::Result<()> {
@@ -172,7 +175,7 @@ impl Subscriber<aio::Sub> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Terminated`].
+    /// Returns [`Error::Terminated`].
     pub async fn recv(&mut self) -> Result<Update> {
         loop {
             let message = self.socket.recv_multipart().await?;
@@ -182,7 +185,7 @@ impl Subscriber<aio::Sub> {
         }
     }
 
-    /// The same for a thread.
+    /// Converts the subscriber for a thread.
     #[must_use]
     pub fn into_blocking(self) -> Subscriber {
         let Subscriber { socket, patterns, own, statistics } = self;

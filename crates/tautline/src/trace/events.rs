@@ -1,4 +1,4 @@
-//! From the engine's events to those of `tracing`.
+//! Converts the engine's events to `tracing` events.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tracing::{Span, debug, info, info_span, trace, warn};
 use crate::monitor::{EventKind, HandshakeError};
 use crate::zap::{Credentials, Request, Verdict};
 
-/// From now on tells of what happens to the connections of `socket`.
+/// Starts reporting the connection events of `socket`.
 pub(crate) fn watch(socket: &core::Socket) {
     let kind = socket.socket_type().name();
     let span = info_span!(target: "tautline", "socket", kind);
     socket.observe(Arc::new(move |observed| tell(&span, kind, observed)));
 }
 
-/// An event of this level with what is known of the ends.
+/// Emits an event of this level with the known endpoints.
 macro_rules! told {
     ($level:ident, $span:ident, $kind:ident, $observed:ident, $($field:ident = $value:expr,)* $text:literal) => {
         $level!(
@@ -76,7 +76,7 @@ fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A peer that the handler has not let in.
+/// Reports a peer that the handler refused.
 pub(crate) fn refused(request: &Request, verdict: &Verdict) {
     if verdict.is_admitted() {
         return;

@@ -1,4 +1,4 @@
-//! A list of the peers that may come in.
+//! A list of accepted peers.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,8 +9,8 @@ use tautline_core::Secret;
 use super::{Authenticate, Credentials, Request, Verdict};
 use crate::curve::PublicKey;
 
-/// Lets in the peers on it, and no others. Clones are the same list, so it can be changed while it
-/// is in force; peers that are connected stay so.
+/// Accepts the listed peers and refuses all others. Clones share one list, so the list can be
+/// changed while it is in use. Connected peers stay connected.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -31,62 +31,62 @@ pub struct AllowList(Arc<RwLock<Entries>>);
 
 #[derive(Default)]
 struct Entries {
-    /// The user id of each key.
+    /// User id of each key.
     keys: HashMap<PublicKey, String>,
-    /// The password of each name.
+    /// Password of each name.
     passwords: HashMap<String, Secret<Vec<u8>>>,
     anonymous: bool,
 }
 
 impl AllowList {
-    /// No peer.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// And the peer that has the secret key to `key`; its messages carry `user_id`.
+    /// Adds the peer with the secret key to `key`. Its messages carry `user_id`.
     #[must_use]
     pub fn key(self, key: PublicKey, user_id: impl Into<String>) -> Self {
         self.add_key(key, user_id);
         self
     }
 
-    /// And a peer that knows the password of `username`; its messages carry the name as user id.
+    /// Adds a peer that knows the password of `username`. Its messages carry the name as user id.
     #[must_use]
     pub fn password(self, username: impl Into<String>, password: impl Into<Vec<u8>>) -> Self {
         self.add_password(username, password);
         self
     }
 
-    /// And every peer at sockets that have a [`zap_domain`](crate::Builder::zap_domain) but ask for
-    /// neither key nor password.
+    /// Accepts every peer at sockets that have a [`zap_domain`](crate::Builder::zap_domain) but
+    /// require neither key nor password.
     #[must_use]
     pub fn anonymous(self) -> Self {
         self.entries_mut().anonymous = true;
         self
     }
 
-    /// From now on lets `key` in, too.
+    /// Adds `key` to the list.
     pub fn add_key(&self, key: PublicKey, user_id: impl Into<String>) {
         self.entries_mut().keys.insert(key, user_id.into());
     }
 
-    /// From now on does not let `key` in; whether it was on the list.
+    /// Removes `key` from the list. True if it was listed.
     pub fn remove_key(&self, key: &PublicKey) -> bool {
         self.entries_mut().keys.remove(key).is_some()
     }
 
-    /// From now on lets `username` in, too, with this password only.
+    /// Adds `username`, or replaces its password.
     pub fn add_password(&self, username: impl Into<String>, password: impl Into<Vec<u8>>) {
         self.entries_mut().passwords.insert(username.into(), Secret::new(password.into()));
     }
 
-    /// From now on does not let `username` in; whether it was on the list.
+    /// Removes `username` from the list. True if it was listed.
     pub fn remove_password(&self, username: &str) -> bool {
         self.entries_mut().passwords.remove(username).is_some()
     }
 
-    // Nothing panics with the lock held, and the maps are whole whatever does.
+    // Ignores poisoning: no code panics with the lock held, and the maps would stay consistent.
     fn entries(&self) -> RwLockReadGuard<'_, Entries> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

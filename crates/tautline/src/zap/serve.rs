@@ -12,8 +12,8 @@ use crate::message::{Message, Multipart};
 
 const VERSION: &str = "1.0";
 
-/// Answers until the context ends. There is no other end: without a handler a CURVE server would
-/// let every peer in.
+/// Answers requests until the context ends. It must not end earlier: without a handler, a CURVE
+/// server accepts every peer.
 pub(crate) fn serve(mut socket: Rep, mut handler: impl Authenticate) {
     loop {
         match answer(&mut socket, &mut handler) {
@@ -27,7 +27,8 @@ fn answer(socket: &mut Rep, handler: &mut impl Authenticate) -> Result<()> {
     let frames = socket.recv_multipart()?;
     let request_id = frames.get(1).cloned().unwrap_or_default();
     let verdict = match read(frames) {
-        // What has panicked may be in disorder, but it must not open the door to every peer.
+        // After a panic the handler's state may be inconsistent. Keep the handler anyway: without
+        // it, every peer would be accepted.
         Some(request) => {
             let verdict = catch_unwind(AssertUnwindSafe(|| handler.judge(&request)))
                 .unwrap_or_else(|_| Verdict::new(Status::Fault, "the handler panicked"));
@@ -40,7 +41,7 @@ fn answer(socket: &mut Rep, handler: &mut impl Authenticate) -> Result<()> {
     socket.send_multipart(reply(request_id, verdict))
 }
 
-/// `None` if it is not one.
+/// Decodes a request; `None` if it is malformed.
 fn read(frames: Multipart) -> Option<Request> {
     let mut frames = frames.into_iter();
     let [version, _request_id, domain, address, routing_id, mechanism] = [(); 6].map(|()| frames.next());

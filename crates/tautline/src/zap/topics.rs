@@ -1,4 +1,4 @@
-//! Which peers may use which topics.
+//! Access control for topics.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::Socket;
 use crate::error::Result;
 use crate::kind::HasTopics;
 
-/// Asks about each subscription of a peer (PUB, XPUB), and about each message of one (SUB, XSUB),
-/// whether it may. What may not is as if it had not come: the subscription is not set, the message
-/// is dropped. It is counted ([`Statistics::topics_refused`]), and the first one of a connection is
-/// an event ([`EventKind::TopicRefused`]). The user id is what the [`zap`](crate::zap) handler has
-/// said, or the host's policy.
+/// Calls `may` for each subscription of a peer (PUB, XPUB), and for each message from a peer (SUB,
+/// XSUB). If it returns false, the subscription is ignored or the message is dropped. The refusal
+/// is counted ([`Statistics::topics_refused`]), and the first one of a connection is reported as an
+/// event ([`EventKind::TopicRefused`]). The user id comes from the [`zap`](crate::zap) handler or
+/// the host's policy.
 ///
-/// `may` is called on the thread that uses the socket, in the midst of a call: it should be quick,
-/// and a panic in it is a no. Peers over `inproc` are this program, and are not asked about.
+/// `may` runs on the thread that uses the socket, within its call, so it should be fast. A panic
+/// counts as false. `inproc` peers belong to this program and are not checked.
 ///
 /// ```
 /// # fn main() -> tautline::Result<()> {
@@ -23,7 +23,7 @@ use crate::kind::HasTopics;
 /// use tautline::zap::{TopicAction, authorize_topics};
 /// use tautline::{Context, Pub, Sub};
 ///
-/// // Nobody sees what is internal, whatever it asks for.
+/// // Internal topics reach no subscriber, even one that subscribes to everything.
 /// let context = Context::new();
 /// let mut publisher = Pub::new(&context)?;
 /// authorize_topics(&mut publisher, |request| {
@@ -42,7 +42,8 @@ use crate::kind::HasTopics;
 /// ```
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) if the socket is bound or connected, or has one.
+/// Returns [`Error::Invalid`](crate::Error::Invalid) if the socket is bound or connected, or
+/// already has such a function.
 ///
 /// [`Statistics::topics_refused`]: crate::monitor::Statistics::topics_refused
 /// [`EventKind::TopicRefused`]: crate::monitor::EventKind::TopicRefused

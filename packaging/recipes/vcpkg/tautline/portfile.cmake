@@ -19,12 +19,12 @@ vcpkg_execute_required_process(
   WORKING_DIRECTORY "${SOURCE_PATH}"
   LOGNAME "install-${TARGET_TRIPLET}")
 
-# The manifest of an installation is vcpkg's own. The CMake package stays where it is, since it finds the libraries from there; it has a
+# The manifest of an installation is vcpkg's own, and licences belong into the file `copyright`. The CMake package stays where it is, since it finds the libraries from there; it has a
 # target for each, so that both are there whatever the triplet links.
-file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/tautline" "${CURRENT_PACKAGES_DIR}/lib/.debug")
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/tautline" "${CURRENT_PACKAGES_DIR}/share/doc" "${CURRENT_PACKAGES_DIR}/lib/.debug")
 set(VCPKG_POLICY_SKIP_MISPLACED_CMAKE_FILES_CHECK enabled)
 set(VCPKG_POLICY_SKIP_LIB_CMAKE_MERGE_CHECK enabled)
 set(VCPKG_BUILD_TYPE release)
 
 vcpkg_fixup_pkgconfig()
-vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE-MIT" "${SOURCE_PATH}/LICENSE-APACHE")
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE-MIT" "${SOURCE_PATH}/LICENSE-APACHE" "${SOURCE_PATH}/packaging/THIRD-PARTY.txt")

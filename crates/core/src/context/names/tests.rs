@@ -1,4 +1,5 @@
-//! What is left of inproc peers that come and go before the other side takes note of them.
+//! Leftovers of inproc peers that connect and disconnect before the other side processes their
+//! news.
 
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ fn what_was_given_up_before_a_bind_is_forgotten() {
             sub.disconnect("inproc://nobody").unwrap();
             assert_eq!(pending(context), 0);
         }
-        // Of many, no more than as many as are still wanted.
+        // Of many pending ends, at most about as many are kept as are still wanted.
         let mut all: Vec<_> = (0..64).map(|_| socket(context, SocketType::Dealer)).collect();
         for dealer in &mut all {
             dealer.connect("inproc://nobody").unwrap();
@@ -69,7 +70,7 @@ fn whole_messages_wait_for_the_bind() {
             }
             push.send(b"a part of", Flags::MORE).unwrap();
         }
-        // No more of the others than of those.
+        // At most as many abandoned ends are kept as wanted ones.
         assert!((5..=10).contains(&pending(context)));
         let mut pull = socket(context, SocketType::Pull);
         pull.bind("inproc://later").unwrap();
@@ -83,7 +84,7 @@ fn whole_messages_wait_for_the_bind() {
     });
 }
 
-/// How many news an owner has not looked at.
+/// Number of news that the owner has not processed.
 fn news(socket: &Socket) -> usize {
     socket.inbox().len()
 }

@@ -1,12 +1,12 @@
 //! An endpoint whose peer has refused the connection for good: it is given up, but its pipe stays
 //! for a moment.
 //!
-//! In libzmq a refused session ends in two steps. It asks the socket, which agrees in its next
-//! call, whatever that is; a later call finds the pipe gone. So the first message after a refusal
-//! is always taken, however late it comes, and so are those that follow at once, because a socket
-//! that sends looks for commands only now and then. A program that sends a greeting to a server
-//! with another mechanism, and goes on without an answer, would block for ever in that call if the
-//! pipe ended as soon as the refusal is known.
+//! In libzmq a refused session ends in two steps. The session asks the socket, which agrees in its
+//! next call of any kind; a later call finds the pipe gone. So the first message after a refusal is
+//! always accepted, however late it comes. Messages that follow at once are accepted too, because a
+//! sending socket checks for commands only from time to time. Consider a program that sends a
+//! greeting to a server with another mechanism, and continues without an answer. If the pipe ended
+//! as soon as the refusal is known, that program would block for ever in the send call.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::conn::News;
 use crate::driver::Turn;
 use crate::sync::{Arc, lock};
 
-/// From the socket's first call after the refusal until the pipe ends. A libzmq socket that sends
-/// looks for commands once in 3,000,000 ticks of the processor's clock, which is 1.5 ms at 2 GHz,
-/// and meets the end with its second look after the refusal.
+/// Time from the socket's first call after the refusal until the pipe ends. A sending libzmq socket
+/// checks for commands once in 3,000,000 ticks of the processor's clock, which is 1.5 ms at 2 GHz.
+/// The socket finds the end in its second check after the refusal.
 const UNNOTICED: Duration = Duration::from_millis(3);
 
 impl Dialer {
-    /// The peer refuses, now and later.
+    /// Handles a peer that refuses the connection for good.
     pub(super) fn refused(self: &Arc<Self>, turn: &mut Turn) {
         let connection = {
             let mut state = lock(&self.state);
             match &state.connection {
-                // To an endpoint or socket that was closed nothing more is sent.
+                // A closed endpoint or socket sends no more messages, so its pipe need not stay.
                 Some(connection) if !state.lingering && !self.site.is_closed() => {
                     let connection = connection.clone();
                     state.phase = Phase::Refused;
@@ -41,7 +41,7 @@ impl Dialer {
         connection.push_news(News::Refused(connection.clone()));
     }
 
-    /// The socket has taken note of the refusal.
+    /// Handles the socket's notice that it has seen the refusal.
     pub(in crate::driver) fn refusal_noted(self: &Arc<Self>, turn: &mut Turn) {
         let key = turn.after(UNNOTICED, self);
         let mut state = lock(&self.state);

@@ -1,6 +1,6 @@
-//! The addresses of a peer. They are tried as RFC 8305 ("happy eyeballs") has it: IPv6 and IPv4 in
-//! turn, each with a head start before the next one, which is tried beside it. The first that
-//! connects is taken, and the others are closed. Only when none is left has the attempt failed.
+//! The addresses of a peer. We try them as in RFC 8305 ("happy eyeballs"): IPv6 and IPv4 in turn.
+//! Each address gets a head start; then the next one is tried in parallel. We keep the first stream
+//! that connects and close the others. The attempt fails only when all addresses have failed.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use tautline_io::net::{Address, Failure, Stream};
 use tautline_io::reactor::{Interest, Mode, Token};
 use tautline_io::resolve;
 
-/// How long an address is tried before the next one is tried beside it.
+/// Head start of an address before the next one is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// The most that are tried at once: the answer of a name server may have thousands.
+/// Maximum number of parallel tries: the answer of a name server may have thousands of addresses.
 const MOST_AT_ONCE: usize = 8;
 
 /// An address that the system is connecting to.
 pub(super) struct Try {
     stream: Arc<Stream>,
     token: Token,
-    /// Ends it (ZMQ_CONNECT_TIMEOUT).
+    /// Timer that ends the try (ZMQ_CONNECT_TIMEOUT).
     timer: u64,
 }
 
 impl Attempt {
-    /// What the timer `key` ends, if it ends anything. `proxy` is the timer of a proxy that is
-    /// asked.
+    /// Returns the stream that the timer `key` ends, if there is one. `proxy` is the timer of a
+    /// proxy request.
     pub(super) fn out_of_time(&mut self, key: u64, proxy: u64) -> Option<(Arc<Stream>, Token)> {
         match self {
             Attempt::Connecting(_) => self.take(|one| one.timer == key).map(|one| (one.stream, one.token)),
@@ -45,7 +45,7 @@ impl Attempt {
         }
     }
 
-    /// Takes out the try that `is_it` knows.
+    /// Takes out the try for which `is_it` is true.
     fn take(&mut self, is_it: impl Fn(&Try) -> bool) -> Option<Try> {
         let Attempt::Connecting(tries) = self else { return None };
         let taken = tries.iter().position(is_it).map(|at| tries.remove(at));
@@ -62,7 +62,7 @@ impl Attempt {
         }
     }
 
-    /// Closes the streams of what is not waited for any more.
+    /// Closes the streams of an abandoned attempt.
     pub(super) fn abandon(self, turn: &mut Turn, of: &Dialer) {
         let mut close = |stream: Arc<Stream>, token: Token| {
             turn.unregister(token, stream.as_fd());
@@ -77,7 +77,7 @@ impl Attempt {
 }
 
 impl Way {
-    /// What there is to do about the addresses.
+    /// Decides the next step for the addresses.
     fn next(&mut self) -> Next {
         let under_way = match &self.attempt {
             Attempt::Connecting(tries) => tries.len(),
@@ -95,7 +95,7 @@ impl Way {
 }
 
 impl Dialer {
-    /// The resolver's answer.
+    /// Handles the resolver's answer.
     pub(super) fn resolved(self: &Arc<Self>, turn: &mut Turn, resolved: resolve::Outcome) {
         if !lock(&self.state).is_waiting() {
             return;
@@ -111,9 +111,8 @@ impl Dialer {
         }
     }
 
-    /// Tries the next address, and those after it as long as they fail at once. If none is left,
-    /// and none is being tried, the attempt has failed, with the last error; `errno` is the one
-    /// before.
+    /// Tries the next address. If it fails at once, tries the following ones. If all addresses have
+    /// failed, the attempt fails with the last error. `errno` is the error before this call.
     pub(super) fn try_next(self: &Arc<Self>, turn: &mut Turn, mut errno: i32) {
         loop {
             let next = lock(&self.state).way.get_or_insert_default().next();
@@ -137,7 +136,7 @@ impl Dialer {
         }
     }
 
-    /// Leaves it to the system to connect.
+    /// Waits for the system to connect.
     fn wait_for(self: &Arc<Self>, turn: &mut Turn, stream: Stream) -> Result<(), (Stream, std::io::Error)> {
         let token = match turn.register(self.clone(), stream.as_fd(), Interest::WRITE, Mode::Level) {
             Ok(token) => token,
@@ -156,7 +155,7 @@ impl Dialer {
         Ok(())
     }
 
-    /// The system has connected, or failed to.
+    /// Handles the end of a try: the system has connected, or has failed to.
     pub(super) fn answered(self: &Arc<Self>, turn: &mut Turn, token: Token) {
         let (stream, outcome) = {
             let mut state = lock(&self.state);
@@ -178,12 +177,12 @@ impl Dialer {
     }
 }
 
-/// What there is to do about the addresses.
+/// The next step for the addresses.
 enum Next {
-    /// To try this one, from that one.
+    /// Try the first address, with the second one as source.
     Address(Address, Option<SocketAddr>),
-    /// To wait for those that are being tried.
+    /// Wait for the running tries.
     Wait,
-    /// Nothing.
+    /// All addresses have failed.
     None,
 }

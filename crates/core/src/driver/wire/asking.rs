@@ -1,4 +1,4 @@
-//! Asking the application's ZAP handler about a peer (RFC 27).
+//! Requests to the application's ZAP handler about a peer (RFC 27).
 
 use super::Wire;
 use crate::conn::Loss;
@@ -14,11 +14,11 @@ use tautline_io::errno;
 use tautline_proto::AuthFailure;
 use tautline_proto::zap::{self, Credentials, Verdict};
 
-/// What the ZAP handler would say of a peer that may not come in, RFC 27.
+/// Status code of the ZAP handler for a peer that it refuses, RFC 27.
 const DENIED: u16 = 400;
 
 impl Wire {
-    /// Asks the ZAP handler about the peer; if there is none, the options decide.
+    /// Asks the ZAP handler about the peer. If there is no handler, the options decide.
     pub(super) fn judge(self: &Arc<Self>, credentials: &Credentials) -> Result<(), Loss> {
         let address = transport::peer_name(&self.stream);
         let options = self.options();
@@ -49,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// The peer may not come in, and is told.
+    /// Refuses the peer, and tells the peer.
     fn refuse(&self, status: u16, reason: Vec<u8>, because: &str) {
         let claim = lock(&self.state).handshake().and_then(|handshake| handshake.claim.take());
         let claim = claim.map(|claim| Claim { reason, ..*claim });
@@ -61,7 +61,7 @@ impl Wire {
         }
     }
 
-    /// The peer may come in.
+    /// Admits the peer.
     fn admit(&self, verdict: Option<Box<Verdict>>) -> Result<(), Loss> {
         let mut state = lock(&self.state);
         let Some(handshake) = state.handshake() else { return Ok(()) };
@@ -69,7 +69,7 @@ impl Wire {
         handshake.admit().map_err(Loss::Protocol)
     }
 
-    /// The ZAP handler may have answered.
+    /// Reads the ZAP handler's answer, if it has arrived.
     fn answered(self: &Arc<Self>, turn: &mut Turn) {
         let (answer, inquiry) = {
             let mut state = lock(&self.state);
@@ -80,7 +80,7 @@ impl Wire {
                 answer => (answer, handshake.inquiry.take()),
             }
         };
-        // Without the lock: the handler is told.
+        // Drop it without the lock, because this notifies the handler.
         drop(inquiry);
         match answer {
             Answer::Given(Ok(verdict)) if verdict.status == 200 => {
@@ -90,16 +90,16 @@ impl Wire {
             }
             Answer::Given(Ok(Verdict { status, text, .. })) => self.refuse(status, text, ""),
             Answer::Given(Err(error)) => return self.end(turn, Loss::Protocol(error)),
-            // As in libzmq: the peer will not be let in. It waits until it gives up, or its time is
-            // over.
+            // As in libzmq: the peer will not be admitted. The peer waits until it gives up or
+            // until its handshake times out.
             Answer::Lost | Answer::Pending => return,
         }
         self.shake_hands(turn);
     }
 }
 
-/// What the handler's answer wakes. Any number of questions waits with the one descriptor by which
-/// others reach the I/O thread.
+/// Woken by the handler's answer. Any number of requests share the one descriptor by which other
+/// threads reach the I/O thread.
 struct Asking(Weak<Wire>);
 
 impl Wake for Asking {

@@ -1,4 +1,4 @@
-//! A peer, and the policy of the host.
+//! Checks of a peer against the policy of the host.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use tautline_policy::Topics;
 use tautline_proto::Shown;
 use tautline_proto::zap::Verdict;
 
-/// Time between two looks whether what peers may do has changed: a key that is taken away ends its
-/// connection within a second.
+/// Interval between two checks of the peers' permissions. If a key is revoked, its connection ends
+/// within a second.
 pub(in crate::driver) const CHECK: Duration = Duration::from_millis(400);
 
-/// What events say of a peer whose rights have changed.
+/// Reason in events about a peer whose permissions have changed.
 const CHANGED: &str = "the policy has changed which topics it may use";
 
 impl Wire {
-    /// Where the peer comes from.
+    /// The source address of the peer.
     pub(in crate::driver) fn source(&self) -> PeerSource {
         PeerSource::of(&self.stream)
     }
 
-    /// Whether the policy lets the peer be here, by what it and the authentication handler have
-    /// told.
+    /// Checks if the policy admits the peer, by the metadata from the peer and from the
+    /// authentication handler.
     pub(super) fn may_stay(&self, told: &Metadata) -> Result<(), Refusal> {
         let Some(gate) = self.origin.gate() else { return Ok(()) };
         gate.is_current()?;
@@ -36,8 +36,8 @@ impl Wire {
         self.passes(gate, state.proof.as_deref_mut(), told)
     }
 
-    /// Ends the connection if the policy has changed and the peer may no longer be here, or may do
-    /// something else, or if more waits for it than may.
+    /// Ends the connection if a changed policy no longer admits the peer or gives it other
+    /// permissions. Also ends it if more bytes are queued for the peer than allowed.
     pub(in crate::driver) fn check(self: &Arc<Self>, turn: &mut Turn, gate: &Gate) {
         let (passes, connection) = {
             let mut state = lock(&self.state);
@@ -60,15 +60,15 @@ impl Wire {
         gate.admits(&self.stream, &known_user(told))
     }
 
-    /// Ends the connection of a peer that goes beyond this limit.
+    /// Ends the connection of a peer that exceeds this limit.
     pub(in crate::driver) fn end_beyond(self: &Arc<Self>, turn: &mut Turn, limit: &str) {
         let Some(gate) = self.origin.gate() else { return };
         let Refusal(why) = gate.beyond(limit, &transport::peer_name(&self.stream));
         self.end_because(turn, Loss::Stream(errno::ENOBUFS), &why);
     }
 
-    /// Ends the connection if the peer may use other topics now. It comes back, tells again what it
-    /// wants, and gets what it may have.
+    /// Ends the connection if the peer may now use other topics. The peer reconnects, subscribes
+    /// again, and gets the topics that it may have.
     pub(super) fn check_topics(self: &Arc<Self>, turn: &mut Turn) {
         let (peer, known) = {
             let state = lock(&self.state);
@@ -84,25 +84,25 @@ impl Wire {
     }
 }
 
-/// Keeps the certificates that a client has shown, if it may have to be judged by them again.
+/// Stores the certificates that a client has shown, if the policy may have to check them again.
 pub(super) fn note_certificates(wire: &Wire, shown: Option<Box<Shown>>) {
     if let (Some(shown), Some(_)) = (shown, wire.origin.gate()) {
         lock(&wire.state).proof.get_or_insert_default().add_certificates(*shown);
     }
 }
 
-/// Whether its handshake is not complete.
+/// True if the handshake is not complete.
 pub(in crate::driver) fn is_stranger(wire: &Wire) -> bool {
     matches!(&lock(&wire.state).phase, Phase::Handshake(_))
 }
 
-/// Whether its handshake is not complete, and the peer has not sent a byte of it.
+/// True if the handshake is not complete and the peer has not sent a byte of it.
 pub(in crate::driver) fn is_silent(wire: &Wire) -> bool {
     matches!(&lock(&wire.state).phase, Phase::Handshake(handshake) if handshake.is_silent())
 }
 
-/// The user that the policy knows a peer as by its key. What the authentication handler says
-/// comes first.
+/// The user that the policy knows by the peer's key. A user id from the authentication handler has
+/// priority.
 pub(super) fn key_owner(wire: &Wire, verdict: Option<&Verdict>) -> Option<Arc<str>> {
     let gate = wire.origin.gate().filter(|_| verdict.is_none_or(|verdict| verdict.user_id.is_empty()))?;
     let state = lock(&wire.state);
@@ -110,7 +110,7 @@ pub(super) fn key_owner(wire: &Wire, verdict: Option<&Verdict>) -> Option<Arc<st
     gate.owner(key).ok()?
 }
 
-/// The topics that the peer may use, if the policy says so.
+/// The topics that the peer may use, if the policy limits them.
 pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<Topics> {
     let guard = wire.site().guard()?;
     match &wire.origin {
@@ -119,7 +119,7 @@ pub(super) fn topics(wire: &Wire, told: &Metadata) -> Option<Topics> {
     }
 }
 
-/// Has it looked again, after a while, which topics a peer may use that we went to; the timer.
+/// Sets a timer to check again which topics a peer may use that we connected to. Returns the timer.
 pub(super) fn check_later(wire: &Arc<Wire>, turn: &mut Turn) -> u64 {
     let is_dialed = matches!(wire.origin, Origin::Dialed(_));
     let may_change = is_dialed && wire.site().guard().is_some_and(|guard| guard.may_change_topics());

@@ -1,4 +1,4 @@
-//! What messages and events tell of a peer.
+//! Information about a peer, for messages and events.
 
 use super::guarded::{key_owner, topics};
 use super::{USER_ID, Wire};
@@ -15,9 +15,9 @@ use tautline_proto::zap::Verdict;
 use tautline_proto::{AuthFailure, ProtocolError, Shown};
 
 impl Wire {
-    /// What messages of this peer carry. What we know comes first, then what the handler says, then
-    /// what the certificate of a client says, then what the peer says: the first one of a name
-    /// counts.
+    /// Collects the metadata that messages of this peer carry. If a name occurs more than once, the
+    /// first counts. The order is: facts that we know, the handler's reply, the client's
+    /// certificate, the peer's own properties.
     pub(super) fn peer_info(
         &self,
         routing_id: Vec<u8>,
@@ -36,7 +36,7 @@ impl Wire {
             [(USER_ID, &verdict.user_id[..])].into_iter().chain(verdict.properties.iter().map(borrowed))
         });
         let certified = shown.iter().map(|shown| (USER_ID, shown.user.as_bytes()));
-        // What a peer says of its own user does not count.
+        // A peer's own claim about its user does not count.
         let told = properties.iter().filter(|(name, _)| !name.eq_ignore_ascii_case(USER_ID)).map(borrowed);
         let all = known.into_iter().chain(owner).chain(judged).chain(certified).chain(kept_of(told));
         let metadata = Arc::new(Metadata::new(all, Some(fd::to_int(self.stream.as_fd().as_raw_fd()))));
@@ -44,7 +44,7 @@ impl Wire {
         Box::new(PeerInfo { routing_id, metadata, ends: self.endpoint.clone(), since: unix_us(), topics })
     }
 
-    /// Tells that a handshake has failed; `because` is the rule or the limit behind it.
+    /// Reports a failed handshake. `because` is the rule or the limit behind it.
     pub(super) fn report_failed_handshake(&self, why: Loss, claim: Option<&Claim>, because: &str) {
         let (event, value) = match why {
             Loss::Protocol(ProtocolError::Auth(
@@ -61,7 +61,7 @@ impl Wire {
     }
 }
 
-/// What events are told of a peer.
+/// The part of a peer's metadata that events carry.
 pub(super) fn known(told: &Metadata) -> Known<'_> {
     let get = |name| told.get(name).map(std::ffi::CStr::to_bytes).unwrap_or_default();
     Known { routing_id: get("Routing-Id"), host: get("Peer-Address"), user_id: get(USER_ID) }

@@ -1,8 +1,8 @@
-//! What libzmq 4.3.5 accepts, as data: observed by setting every option to every probe on every
-//! socket type, with the draft options of a draft build and the GSSAPI options of a build with
-//! GSSAPI.
+//! Values that libzmq 4.3.5 accepts, as data. Observed by setting every option to every probe on
+//! every socket type, with the draft options of a draft build and the GSSAPI options of a build
+//! with GSSAPI.
 
-/// The default value of an option, and with it the form in which it is read.
+/// The default value of an option, and the form in which it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Initial {
     /// An `int`.
@@ -21,8 +21,8 @@ pub(super) enum Initial {
 
 use Initial::*;
 
-/// One option: its number and name, on which socket types it can be set (a bit for each), which of
-/// [`PROBES`] it takes there (a bit for each), and its default.
+/// One option: its number, its name, the socket types on which it can be set (a bit for each), the
+/// [`PROBES`] that it accepts there (a bit for each), and its default.
 pub(super) struct Observed(
     pub(super) i32,
     pub(super) &'static str,
@@ -86,7 +86,7 @@ pub(super) static PROBES: &[Probe] = &[
 
 const ALL: u32 = 0x1f_ffff;
 
-/// Every option that some probe can set or that can be read.
+/// Every option that can be set by a probe or that can be read.
 pub(super) static OBSERVED: &[Observed] = &[
     Observed(4, "ZMQ_AFFINITY", ALL, 0x00007c0000, Long(0)),
     Observed(5, "ZMQ_ROUTING_ID", ALL, 0x07ff7fffff, Empty),

@@ -60,7 +60,7 @@ fn a_full_pipe_misses_the_whole_message_alone() {
     assert!(!fan_out.has_room(&mut bed.pipes, true));
     send(&mut fan_out, &mut bed, b"1", true);
     assert!(fan_out.in_message());
-    // Room that appears within the message comes too late for it; a new pipe, too.
+    // Room that appears within the message comes too late for it, and so does a new pipe.
     assert_eq!(bed.empty(ids[0]), filled);
     let late = bed.insert(b"", b"");
     fan_out.attach(late);

@@ -86,7 +86,7 @@ fn a_peer_that_has_gone_makes_room_for_the_next() {
         for number in [b"1", b"2", b"3"] {
             assert_eq!(bed.recv(), Ok(parts([number])));
             assert_eq!(bed.recv(), Ok(parts([number])));
-            // The socket does so when all was received.
+            // The socket does so when all messages were received.
             let gone = bed.pipes.all().into_iter().find(|&id| bed.pipes.get(id).unwrap().has_ended());
             bed.detach(gone.unwrap());
         }

@@ -1,4 +1,4 @@
-//! A publisher whose peers may not all subscribe to everything.
+//! A publisher whose peers have limited subscription permissions.
 
 use super::super::permits::{By, Granted};
 use super::Publisher;
@@ -6,14 +6,14 @@ use crate::error::Error;
 use crate::message::Message;
 use crate::pipe::{PipeId, Pipes};
 
-/// Whether a peer has not shaken hands as far as the owner knows. (What comes over inproc is the
-/// program's own.)
+/// True if the owner does not know yet that the peer has completed its handshake. (Inproc peers
+/// belong to the program itself.)
 pub(super) fn is_unknown(pipes: &mut Pipes, id: PipeId) -> bool {
     pipes.get(id).is_some_and(|pipe| !pipe.is_inproc() && pipe.peer.info().is_none())
 }
 
 impl Publisher {
-    /// A peer tells that it wants a topic or does not want it any more.
+    /// Handles a subscription or cancellation of a peer.
     pub(super) fn take_subscription(
         &mut self,
         pipes: &mut Pipes,
@@ -29,7 +29,7 @@ impl Publisher {
         }
     }
 
-    /// As `apply`, as far as it is granted.
+    /// As `apply`, limited to the granted topics.
     #[cold]
     fn apply_granted(
         &mut self,
@@ -50,7 +50,7 @@ impl Publisher {
         }
     }
 
-    /// The end of a subscription that was refused is none.
+    /// Applies one topic. Ignores the cancellation of a refused subscription.
     fn apply_one(&mut self, pipes: &mut Pipes, id: PipeId, frame: &Message, subscribe: bool, topic: &[u8]) {
         let manual = pipes.options.xpub_manual;
         let topics = if manual { &self.requested } else { &self.subscriptions };
@@ -59,7 +59,7 @@ impl Publisher {
         }
     }
 
-    /// As `give`, as far as it is granted.
+    /// As `give`, limited to the granted topics.
     #[cold]
     pub(super) fn give_granted(
         &mut self,
@@ -74,8 +74,8 @@ impl Publisher {
         }
     }
 
-    /// A peer is there, again perhaps. If it may do something else than before, what it has told
-    /// before does not count: it tells it again.
+    /// Handles the connect or reconnect of a peer. If its permissions have changed, its earlier
+    /// subscriptions are void, because it sends them again.
     #[cold]
     pub(super) fn met_again(&mut self, pipes: &mut Pipes, id: PipeId) {
         let Some(permits) = &mut self.permits else { return };

@@ -6,7 +6,7 @@ use crate::pipe::{Else, Part, PipeId, Target};
 use crate::sync::Arc;
 use tautline_proto::{SocketType, command};
 
-/// All that can be received, each message one part long.
+/// All messages that can be received, each one part long.
 fn notified(bed: &mut Bed) -> Parts {
     let mut all = Parts::new();
     while let Ok(mut message) = bed.recv() {
@@ -16,7 +16,7 @@ fn notified(bed: &mut Bed) -> Parts {
     all
 }
 
-/// Which of the pipes get this message.
+/// Sends this message and returns true for each pipe that gets it.
 fn receivers<const N: usize>(bed: &mut Bed, ids: [PipeId; N], body: &[u8]) -> [bool; N] {
     bed.send([body]).unwrap();
     ids.map(|id| {
@@ -242,7 +242,7 @@ fn new_peers_are_welcomed() {
 fn in_manual_mode_the_program_subscribes_for_its_peers() {
     let mut bed = Bed::with(SocketType::XPub, |options| options.xpub_manual = true);
     let ids = [bed.join(), bed.join()];
-    // Nothing was received yet, so there is no peer to subscribe for.
+    // No subscription was received yet, so there is no peer to subscribe for.
     bed.pattern.told().subscribe(&mut bed.pipes, b"X", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.peer_subscribes(ids[0], b"A", true);
@@ -274,7 +274,7 @@ fn in_manual_mode_leaving_peers_end_what_they_asked_for() {
     bed.pattern.told().subscribe(&mut bed.pipes, b"late", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
     bed.leave(ids[1]);
-    // The subscription of a peer that has gone meanwhile: subscribing for it does nothing.
+    // The subscription is from a peer that has left since: subscribing for it has no effect.
     assert_eq!(bed.recv(), Ok(parts([b"\x01A"])));
     bed.pattern.told().subscribe(&mut bed.pipes, b"late", true).unwrap();
     assert_eq!(bed.pattern.topics_count(), Some(0));
@@ -331,7 +331,7 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
         });
         let ids = [bed.join(), bed.join()];
         bed.peer_subscribes(ids[1], b"z", true);
-        // Taking back makes room.
+        // Each cancellation makes room again.
         for number in 0..60_000_u32 {
             bed.peer_subscribes(ids[0], &number.to_be_bytes(), true);
             bed.peer_subscribes(ids[0], &number.to_be_bytes(), false);
@@ -358,7 +358,7 @@ fn a_peer_that_subscribes_without_end_is_parted_with() {
     }
 }
 
-/// Exactly a batch, and then nothing: the peer hears nevertheless that there is room.
+/// Exactly a batch, and then silence: the peer still learns that there is room.
 #[test]
 fn a_publisher_that_only_sends_makes_room_for_what_it_does_not_want() {
     let hwm = |options: &mut crate::options::Options| (options.send_hwm, options.receive_hwm) = (500, 500);
@@ -387,7 +387,7 @@ fn messages_that_are_not_received_stay_with_their_peer() {
     }
     bed.peer_subscribes(ids[0], b"a", true);
     bed.peer_subscribes(ids[1], b"a", true);
-    // The subscription waits behind them; those of others do not.
+    // The subscription waits behind these messages; subscriptions of other peers do not.
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     for number in 0..10_u8 {
         assert_eq!(bed.recv(), Ok(parts([b"part", &[2 + number]])));
@@ -449,13 +449,13 @@ fn a_peer_that_gets_everything_alone_does_so_until_something_changes() {
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
 
-    // The peer that comes in its place gets nothing before it subscribes.
+    // The peer that takes its place gets no message before it subscribes.
     bed.leave(ids[1]);
     let ids = [ids[0], bed.join()];
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, false]);
     bed.peer_subscribes(ids[1], b"", true);
     assert_eq!(receivers(&mut bed, ids, b"a"), [false, true]);
-    // Two of them are a group.
+    // Two peers with the same subscription are a group.
     bed.peer_subscribes(ids[0], b"", true);
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);
     assert_eq!(receivers(&mut bed, ids, b"a"), [true, true]);

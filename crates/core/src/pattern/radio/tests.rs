@@ -77,7 +77,7 @@ fn only_single_parts_are_sent_and_nothing_is_received() {
     bed.peer_sends(id, [b"noise", b"more"]);
     assert!(!bed.can_recv());
     assert_eq!(bed.recv(), Err(Error::NotSupported));
-    // Names that no DISH may have are overlooked.
+    // Names that a DISH may not have are ignored.
     peer_joins(&mut bed, id, &[b'g'; 256], true);
 }
 

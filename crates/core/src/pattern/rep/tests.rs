@@ -57,7 +57,7 @@ fn a_reply_without_a_peer_is_dropped() {
     assert!(bed.can_send());
     bed.send([b"r", b"s"]).unwrap();
     assert!(!bed.can_send());
-    // The name of the pipe is used again: nothing of the old reply goes there.
+    // The id of the pipe is reused: no part of the old reply goes to the new pipe.
     let id = bed.join();
     assert_eq!(bed.peer_receives(id), None);
     bed.peer_sends(id, [b"", b"q"]);

@@ -124,7 +124,7 @@ fn relaxed_requests_may_be_repeated() {
     assert!(!bed.can_recv());
     bed.peer_sends(second, [&new[0], b"", b"reply", b"end"]);
     assert_eq!(bed.recv_part(), Ok((b"reply".to_vec(), true)));
-    // Even a half-read reply is given up.
+    // Even a half-read reply is dropped.
     bed.send([b"3"]).unwrap();
     let again = bed.peer_receives(first).unwrap();
     assert_eq!(bed.recv(), Err(Error::Again));
@@ -153,7 +153,7 @@ fn a_lost_peer_leaves_the_request_open() {
     assert!(!bed.can_send());
     assert_eq!(bed.send([b"q"]), Err(Error::State));
     assert_eq!(bed.recv(), Err(Error::Again));
-    // No particular peer is waited for any more.
+    // The request no longer waits for a particular peer.
     bed.peer_sends(other, [b"", b"somebody"]);
     assert_eq!(bed.recv(), Ok(parts([b"somebody"])));
 }

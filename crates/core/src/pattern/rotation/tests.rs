@@ -2,7 +2,7 @@ use super::*;
 use crate::pattern::testbed::{Bed, parts};
 use tautline_proto::SocketType;
 
-/// Pipes with peers, and no pattern that takes part.
+/// Pipes with peers; the pattern is not used.
 fn bed() -> Bed {
     Bed::with(SocketType::Dealer, |options| {
         options.send_hwm = 1;
@@ -67,7 +67,7 @@ fn a_multipart_message_stays_on_its_pipe() {
     ids.into_iter().for_each(|id| rotation.attach(id));
     send(&mut rotation, &mut bed, b"1", true).unwrap();
     assert_eq!(bed.peer_receives(ids[0]), None);
-    // A pipe that comes or goes meanwhile changes nothing.
+    // A pipe that is added or removed within the message has no effect on it.
     let late = bed.insert(b"", b"");
     rotation.attach(late);
     rotation.detach(ids[1]);
@@ -92,7 +92,7 @@ fn the_rest_of_a_message_is_dropped_with_its_pipe() {
     assert_eq!(bed.peer_receives(ids[1]), None);
     send(&mut rotation, &mut bed, b"whole", false).unwrap();
     assert_eq!(bed.peer_receives(ids[1]), Some(parts([b"whole"])));
-    // Without any pipe left, too.
+    // This also works without any pipe.
     send(&mut rotation, &mut bed, b"1", true).unwrap();
     rotation.detach(ids[1]);
     send(&mut rotation, &mut bed, b"2", false).unwrap();
@@ -217,7 +217,7 @@ fn unknown_pipes_are_ignored() {
     queue.attach(id);
     queue.attach(id);
     assert_eq!(recv(&mut queue, &mut bed), Ok((b"1".to_vec(), false)));
-    // Gone without a word.
+    // The pipe is removed without notice.
     bed.pipes.remove(id);
     assert!(queue.select(&mut bed.pipes).is_none());
     assert_eq!(recv(&mut queue, &mut bed), Err(Error::Again));
@@ -241,7 +241,7 @@ fn where_messages_have_one_part_others_are_refused_and_dropped() {
     assert!(!queue.can_recv(&mut bed.pipes));
     bed.peer_sends(ids[0], [b"1", b"2"]);
     assert_eq!(recv(&mut queue, &mut bed), Err(Error::Again));
-    // Behind more of them than there are pipes.
+    // Here there are more multipart messages than pipes.
     for _ in 0..2 {
         for id in ids {
             queue.readable(id);

@@ -45,7 +45,7 @@ fn unroutable_messages_are_dropped() {
     let mut bed = bed();
     bed.send([b"nobody", b"1", b"2"]).unwrap();
     let a = bed.join_as(b"A");
-    // A routing id alone is no message.
+    // A routing id alone is not a message.
     bed.send([b"A"]).unwrap();
     bed.send_owned(b"A", true).unwrap();
     bed.send_owned(b"x", false).unwrap();
@@ -155,7 +155,7 @@ fn handover_gives_the_name_to_the_new_peer() {
     assert_eq!(bed.closed(), []);
     bed.peer_sends(second, [b"5"]);
     bed.peer_sends(first, [b"too late"]);
-    // What has been begun is finished, and what was there is received first.
+    // The begun message is finished, and earlier messages are received first.
     assert_eq!(bed.recv(), Ok(parts([b"1", b"2"])));
     assert_eq!(bed.recv(), Ok(parts([b"A", b"3"])));
     assert_eq!(bed.recv(), Ok(parts([b"A", b"5"])));
@@ -225,7 +225,7 @@ fn the_name_of_a_peer_that_has_gone_is_free_before_its_messages_are_received() {
     bed.peer_sends(first, [b"1"]);
     bed.peer_sends(second, [b"unheard"]);
     bed.vanish(first);
-    // The socket tells that it has gone.
+    // The socket reports that the peer has left.
     bed.pattern.told().readable(&mut bed.pipes, first);
     assert_eq!(bed.closed(), [first]);
     bed.peer_sends(second, [b"2"]);
@@ -274,7 +274,7 @@ fn raw_peers_are_closed_by_an_empty_message() {
     let got = bed.recv().unwrap();
     assert_eq!((got[0].len(), got[0][0], &got[1][..]), (5, 0, &b"bytes"[..]));
     bed.send_part(&got[0], true).unwrap();
-    // More is ignored: each part is a message.
+    // The MORE flag is ignored: each part is a message.
     bed.send_part(b"answer", true).unwrap();
     assert_eq!(bed.peer_receives(id), Some(parts([b"answer"])));
     bed.send([&got[0], b""]).unwrap();

@@ -46,7 +46,7 @@ fn only_known_peers_are_sent_to() {
     assert_eq!(send_to(&mut bed, number, b"x"), Err(Error::HostUnreachable));
     bed.detach(id);
     assert_eq!(send_to(&mut bed, number, b"x"), Err(Error::HostUnreachable));
-    // The place of the pipe is used again, the number is not.
+    // The id of the pipe is reused, the number is not.
     let next = bed.join();
     assert_ne!(bed.pattern.number_of(next), Some(number));
     assert_eq!(bed.pattern.numbered(number), None);

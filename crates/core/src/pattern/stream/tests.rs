@@ -88,7 +88,7 @@ fn the_connecting_side_learns_or_chooses_the_id() {
 fn sending_has_two_steps() {
     let mut bed = Bed::with(SocketType::Stream, |options| (options.send_hwm, options.receive_hwm) = (1, 1));
     assert_eq!(bed.send_part(b"nobody", true), Err(Error::HostUnreachable));
-    // A routing id without more to follow still takes the next part with it.
+    // A routing id without the MORE flag still takes the next part with it.
     assert_eq!(bed.send_part(b"nobody", false), Ok(()));
     assert_eq!(bed.send_part(b"dropped", false), Ok(()));
     let id = bed.join();
@@ -100,7 +100,7 @@ fn sending_has_two_steps() {
     bed.empty(id);
     assert!(bed.pattern.can_send_refused(&mut bed.pipes));
     bed.send_part(&name, true).unwrap();
-    // More on the bytes is ignored.
+    // The MORE flag of the bytes is ignored.
     bed.send_part(b"x", true).unwrap();
     assert_eq!(bed.peer_receives(id), Some(parts([b"x"])));
     bed.send_part(&name, true).unwrap();

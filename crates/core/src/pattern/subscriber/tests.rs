@@ -144,7 +144,7 @@ fn xsub_sends_other_messages_to_all_publishers() {
         assert_eq!(bed.peer_receives(id), Some(parts([b""])));
         assert_eq!(bed.peer_receives(id), None);
     }
-    // A subscription within a message counts.
+    // A subscription within a message takes effect.
     let late = bed.join();
     assert_eq!(bed.peer_commands(late), [on(b"a")]);
     let filled = bed.fill(ids[0]);

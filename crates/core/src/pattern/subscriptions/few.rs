@@ -1,12 +1,12 @@
-//! A list that mostly has one member, or none, and then takes no memory of its own.
+//! A list that usually has at most one member, and then needs no allocation.
 
-/// Ascending, each value once.
+/// Values in ascending order, each once.
 #[derive(Debug, Default)]
 pub(super) enum Few<T> {
     #[default]
     None,
     One(T),
-    /// At least two. In a box: there is one list, or two, for each topic.
+    /// At least two. In a box, because there are one or two such lists for each topic.
     #[allow(clippy::box_collection)]
     More(Box<Vec<T>>),
 }

@@ -1,5 +1,5 @@
-//! The topics of a pipe in byte order, without going over all of them at once: some are sorted at a
-//! time, then the sorted runs are merged.
+//! The topics of a pipe in byte order, produced in steps: each step sorts some topics, then the
+//! sorted runs are merged.
 
 use super::Subscribers;
 use crate::pattern::topics::Topics;
@@ -7,25 +7,25 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
-/// A topic, its slot and the run that it is from.
+/// A topic, its slot and the index of its run.
 type Head = (Box<[u8]>, u32, usize);
 
-/// The slots of the topics, which stay the pipe's until they come out here or are taken out
-/// otherwise.
+/// The slots of the topics. The slots belong to the pipe until they are taken here or removed
+/// elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Each sorted; what of it is still to come.
+    /// The remaining slots of each sorted run.
     runs: Vec<std::vec::IntoIter<u32>>,
     /// The next topic of each run that has one.
     heads: BinaryHeap<Reverse<Head>>,
-    /// The last slot in the runs, while there are others.
+    /// The last slot in the runs, while some slots are still unsorted.
     upto: Option<u32>,
     sorted: bool,
 }
 
 impl Order {
-    /// Sorts up to `count` more of `slots`; true once all are. What is taken out of `slots`
-    /// meanwhile may be missing.
+    /// Sorts up to `count` more of `slots`. Returns true once all are sorted. Slots that were
+    /// removed from `slots` in the meantime may be missing.
     pub(super) fn sort(&mut self, slots: &BTreeSet<u32>, topics: &Topics<Subscribers>, count: usize) -> bool {
         if self.sorted {
             return true;
@@ -51,7 +51,7 @@ impl Order {
         }
     }
 
-    /// The next one of this run comes into play, but for those that were taken out otherwise.
+    /// Moves to the next slot of this run. Skips slots that were removed elsewhere.
     fn advance(&mut self, run: usize, slots: &BTreeSet<u32>, topics: &Topics<Subscribers>) {
         if let Some(slot) = self.runs[run].find(|slot| slots.contains(slot)) {
             let topic = topics.topic(slot).unwrap_or_default();

@@ -83,7 +83,7 @@ fn many_topics_of_a_pipe_go_in_steps_and_in_order() {
     expected.iter().for_each(|topic| assert!(peers.add(topic, A)));
     expected.sort_unstable();
     peers.leave(A, true);
-    // Another pipe subscribes to one of them meanwhile, and it is free for that one first.
+    // Another pipe subscribes to one of the topics, which is settled for it first.
     assert_eq!(take_some_out(&mut peers), []);
     let taken = expected.remove(7);
     let mut settled = Vec::new();

@@ -1,11 +1,11 @@
-//! Where the topics are: each in a slot with a number, found by its bytes.
+//! Storage of topics: each is in a slot with a number, found by its bytes.
 //!
-//! Slots come in segments, so that their number grows without moving any, and a segment without
-//! topics gives its memory back. The table that finds them grows and shrinks by one bucket at a
-//! time (linear hashing): peers decide how many topics there are, and no subscription may cost what
-//! moving all of them would.
+//! Slots are allocated in segments, so that their number grows without moving any, and a segment
+//! without topics frees its memory. The hash table grows and shrinks by one bucket at a time
+//! (linear hashing): peers decide how many topics there are, and no subscription may cost as much
+//! as a move of all topics.
 //!
-//! Peers choose the bytes, too, so the hash has random keys.
+//! Peers also choose the bytes, so the hash has random keys.
 
 use crate::error::NoMemory;
 use crate::pattern::hash::SeededHash;
@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hasher};
 /// Slots in a segment.
 const SEGMENT: usize = 256;
 
-/// A slot and the hash of its topic, to look at few topics that are others.
+/// A slot and the hash of its topic. The hash avoids most comparisons with other topics.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     slot: u32,
@@ -31,8 +31,8 @@ impl Link {
     }
 }
 
-/// What is in a bucket, in a byte. Most subjects match no topic, and that is found in a table that
-/// the cache holds.
+/// Summary of a bucket in one byte. Most subjects match no topic, and a table that fits into the
+/// cache shows this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tag(u8);
 
@@ -48,21 +48,21 @@ impl Tag {
     }
 }
 
-/// A topic and what hangs on it.
+/// A topic and its value.
 #[derive(Debug)]
 pub(super) struct Slot<V> {
     pub(super) topic: Box<[u8]>,
     pub(super) value: V,
-    /// The next one in the bucket.
+    /// The next slot in the bucket.
     next: Link,
 }
 
 #[derive(Debug)]
 struct Segment<V> {
-    /// As many as there have been at once; no memory while none is in use.
+    /// As many slots as were in use at the same time. No memory while the segment is unused.
     slots: Vec<Option<Slot<V>>>,
     used: usize,
-    /// Which of `slots` are not in use, a bit each.
+    /// Bits of the `slots` that are not in use.
     vacant: [u64; SEGMENT / 64],
 }
 
@@ -109,7 +109,8 @@ pub(super) struct Slots<V> {
     /// The segments with room. The lowest ones are filled first, so that the others may become
     /// empty.
     open: BTreeSet<usize>,
-    /// The first of each bucket. Two to four for each topic: most have one at most.
+    /// The first slot of each bucket. There are two to four buckets for each topic, so most have at
+    /// most one topic.
     heads: Vec<Link>,
     /// By bucket.
     tags: Vec<Tag>,
@@ -136,17 +137,17 @@ fn parent(number: usize) -> usize {
 }
 
 impl<V> Slots<V> {
-    /// How many are in use.
+    /// Number of slots in use.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// All numbers are below this one.
+    /// Upper limit (exclusive) of the slot numbers.
     pub(super) fn end(&self) -> u32 {
         (self.segments.len() * SEGMENT) as u32
     }
 
-    /// All of them, if they are few and close together.
+    /// All slots, if they are few and close together.
     #[inline]
     pub(super) fn few(&self, most: usize) -> Option<&[Option<Slot<V>>]> {
         match &self.segments[..] {
@@ -167,7 +168,7 @@ impl<V> Slots<V> {
         segment.slots.get_mut(slot as usize % SEGMENT)?.as_mut()
     }
 
-    /// Those in use.
+    /// The slots in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<V>> {
         self.segments.iter().flat_map(|segment| segment.slots.iter().flatten())
     }
@@ -179,7 +180,7 @@ impl<V> Slots<V> {
         hasher.finish() as u32
     }
 
-    /// The bucket of a hash: its lowest bits, one less where that bucket is not there yet.
+    /// The bucket of a hash: its lowest bits, or one bit less if that bucket does not exist yet.
     #[inline]
     fn bucket(&self, hash: u32) -> usize {
         let count = self.heads.len();
@@ -211,7 +212,7 @@ impl<V> Slots<V> {
         None
     }
 
-    /// Makes room for one topic more, but for its bytes.
+    /// Makes room for one more topic, without its bytes.
     pub(super) fn make_room(&mut self) -> Result<(), NoMemory> {
         match self.open.first() {
             Some(&number) => self.segments[number].slots.try_reserve(1)?,
@@ -222,7 +223,7 @@ impl<V> Slots<V> {
         Ok(())
     }
 
-    /// Adds a topic that is not there; its slot.
+    /// Adds a new topic. Returns its slot.
     pub(super) fn insert(&mut self, topic: &[u8], value: V) -> u32 {
         let number = self.open.first().copied().unwrap_or_else(|| {
             self.segments.push(Segment::new());
@@ -230,7 +231,7 @@ impl<V> Slots<V> {
             self.segments.len() - 1
         });
         self.len += 1;
-        // Two at most.
+        // This loop runs at most twice.
         while self.heads.len() < 2 * self.len {
             self.split();
         }
@@ -246,7 +247,7 @@ impl<V> Slots<V> {
         slot
     }
 
-    /// Takes a topic out.
+    /// Removes a topic.
     pub(super) fn remove(&mut self, slot: u32) -> Option<Slot<V>> {
         let next = self.get(slot)?.next;
         let bucket = self.bucket(self.hash(&self.get(slot)?.topic));
@@ -259,14 +260,14 @@ impl<V> Slots<V> {
             self.open.remove(&self.segments.len());
         }
         self.len -= 1;
-        // Four at most.
+        // This loop runs at most four times.
         while self.heads.len() > 4 * self.len {
             self.join();
         }
         Some(taken)
     }
 
-    /// In this bucket, what leads to `slot` leads to `next`.
+    /// Replaces the link to `slot` in this bucket by a link to `next`.
     fn relink(&mut self, bucket: usize, slot: u32, next: Link) {
         let mut link = self.heads[bucket];
         if link.slot == slot {
@@ -285,7 +286,7 @@ impl<V> Slots<V> {
         }
     }
 
-    /// This slot comes first in the bucket; what it led to before.
+    /// Puts this slot first in the bucket. Returns the slot's former successor.
     fn put_first(&mut self, bucket: usize, link: Link) -> Link {
         let next = std::mem::replace(&mut self.heads[bucket], link);
         self.tags[bucket] = if next.is_none() { Tag::only(link.hash) } else { Tag::SEVERAL };
@@ -300,7 +301,7 @@ impl<V> Slots<V> {
         }
     }
 
-    /// One bucket more: it takes over a part of another one.
+    /// Adds a bucket, which takes over a part of another one.
     fn split(&mut self) {
         let new = self.heads.len();
         self.heads.push(Link::NONE);
@@ -313,7 +314,7 @@ impl<V> Slots<V> {
         }
     }
 
-    /// One bucket less: another one takes it over.
+    /// Removes a bucket; another one takes over its slots.
     fn join(&mut self) {
         self.tags.pop();
         let Some(chain) = self.heads.pop() else { return };
@@ -326,7 +327,7 @@ impl<V> Slots<V> {
         }
     }
 
-    /// The topics in the longest chain, and the memory that is in use.
+    /// Returns the number of topics in the longest chain, and the memory in use.
     #[cfg(test)]
     pub(super) fn measure(&self) -> (usize, usize) {
         let chain = |head: &Link| {

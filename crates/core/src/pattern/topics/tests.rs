@@ -94,11 +94,11 @@ fn agrees_with_a_simple_model() {
         let mut topics: Topics<u32> = Topics::default();
         let mut model: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
         for step in 0..4000_u32 {
-            // A growing and a shrinking phase, so that the trie comes and goes.
+            // A growing and a shrinking phase, so that the trie is built and dissolved.
             let grow = step % 1000 < 600;
             let length = random(longest + 1);
-            // Bytes from all over the range, but few of them, so that topics have prefixes in
-            // common.
+            // Bytes from the whole range, but few different ones, so that topics have common
+            // prefixes.
             let topic: Vec<u8> = (0..length).map(|_| BYTES[random(kinds)]).collect();
             if grow || random(3) == 0 {
                 put(&mut topics, &topic, step);
@@ -147,7 +147,7 @@ fn a_trie_node_has_up_to_256_children() {
     assert_eq!(trie.size(), 1);
 }
 
-/// Topics that are all different, of `lengths` lengths from `shortest` on.
+/// Different topics, of `lengths` lengths from `shortest` on.
 fn many(count: u32, shortest: usize, lengths: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..count).map(move |number| {
         let mut topic = number.wrapping_mul(2_654_435_761).to_be_bytes().to_vec();
@@ -156,7 +156,7 @@ fn many(count: u32, shortest: usize, lengths: usize) -> impl Iterator<Item = Vec
     })
 }
 
-/// The bytes that the allocator gives for a request of `bytes`.
+/// Number of bytes that the allocator uses for a request of `bytes`.
 fn allocated(bytes: usize) -> usize {
     if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
@@ -175,11 +175,11 @@ fn the_cost_of_topics_is_what_they_take() {
             }
             let (_, memory) = topics.slots.measure();
             let trie = topics.trie.as_ref().map_or(0, |trie| trie.memory(allocated));
-            // 12 bytes of each are in the list of the peer's topics.
+            // 12 bytes of each topic are in the list of the peer's topics.
             let memory = (memory + taken + trie + 12 * topics.len()) as f64;
             let cost = topics.cost(topics.len(), bytes) as f64;
             let label = format!("{count} of {shortest}..{}: {memory} taken, cost {cost}", shortest + lengths);
-            // The prices are those of 64 bits; where pointers are shorter it is less.
+            // The estimates are for 64 bits. With shorter pointers the memory is smaller.
             let most = if cfg!(target_pointer_width = "64") { 1.25 } else { f64::INFINITY };
             assert!((0.8..=most).contains(&(cost / memory)), "{label}");
             assert_eq!(topics.trie.is_some(), lengths > MANY_LENGTHS);
@@ -190,7 +190,7 @@ fn the_cost_of_topics_is_what_they_take() {
 #[test]
 fn the_memory_of_topics_that_are_gone_is_given_back() {
     let mut topics: Topics<[u64; 5]> = Topics::default();
-    // A few of another peer's, of many lengths: the trie stays.
+    // A few topics of another peer, of many lengths: the trie stays.
     let others: Vec<Vec<u8>> = (1..20).map(|length| vec![b'o'; length]).collect();
     for topic in &others {
         topics.insert(topic);
@@ -204,7 +204,7 @@ fn the_memory_of_topics_that_are_gone_is_given_back() {
     }
     topics.tidy(usize::MAX);
     let after = topics.slots.measure().1 + topics.trie.as_ref().unwrap().memory(allocated);
-    // A trie of a thousand nodes is too small to be made anew.
+    // A trie of a thousand nodes is too small to be rebuilt.
     assert!(after <= before + (128 << 10) && full > 8 << 20, "{before} bytes before, {full}, {after} after");
     assert_eq!(matching_any(&topics, b"oooo"), 4);
 }
@@ -238,7 +238,7 @@ fn the_trie_of_many_topics_comes_and_goes_by_some_at_a_time() {
     }
     assert_eq!(steps, 5);
     found(&topics);
-    // The lengths go but for a few.
+    // Most of the lengths disappear.
     for topic in all.iter().filter(|topic| topic.len() > 4) {
         let slot = topics.slot(topic).unwrap();
         topics.remove(slot);

@@ -1,38 +1,38 @@
 //! A byte trie with whole labels on its edges: finds all stored prefixes of a subject in one walk.
 //!
-//! [`Topics`](super::Topics) keeps one only while its topics have many different lengths. The trie
-//! stores numbers (the slots of the topics); memory is proportional to the topics, however long
-//! they are, since chains without a branch are one edge.
+//! [`Topics`](super::Topics) has a trie only while its topics have many different lengths. The trie
+//! stores numbers (the slots of the topics). Its memory is proportional to the topics, even for
+//! long ones, because a chain without a branch is one edge.
 //!
-//! A walk costs what it misses: caches and predictions. So a node is one cache line, has the first
-//! bytes of its label in a word that is compared at once, finds a child by counting bits instead of
-//! by searching, and has all its children side by side.
+//! The cost of a walk is its cache misses and mispredicted branches. So a node is one cache line
+//! and has the first bytes of its label in a word, which needs one comparison. A child is found by
+//! counting bits, not by a search, and all children are side by side.
 
 use crate::error::{NoMemory, at_hand};
 
 /// No topic ends here.
 const NO_SLOT: u32 = u32::MAX;
-/// Labels up to this length lie in the node.
+/// Labels up to this length are stored in the node.
 const SHORT: usize = 8;
 /// `Node::short` of a longer label.
 const LONG: u8 = u8::MAX;
 /// Sizes of blocks of children: 1, 2, 4 to 256.
 const CLASSES: usize = 9;
-/// Fewer nodes than these are not worth giving back.
+/// A trie with fewer nodes is too small to be rebuilt.
 const MANY_NODES: usize = 1024;
 
-/// Nodes in one array, the children of one node side by side in a block; the first node is the
+/// Nodes in one array, with the children of one node side by side in a block. The first node is the
 /// root, with an empty label.
 #[derive(Debug)]
 pub(super) struct Trie {
     nodes: Vec<Node>,
-    /// Labels that are too long to lie in their nodes.
+    /// Labels that are too long for their nodes.
     labels: Vec<Box<[u8]>>,
-    /// Which of them are not in use.
+    /// Indexes of unused labels.
     vacant_labels: Vec<u32>,
-    /// Beginnings of blocks that are not in use, by size.
+    /// Starts of unused blocks, by size.
     vacant: [Vec<u32>; CLASSES],
-    /// Nodes in blocks that are in use, the root included, and the most there have been.
+    /// Number of nodes in used blocks, including the root, and the highest such number so far.
     used: usize,
     most: usize,
 }
@@ -40,19 +40,19 @@ pub(super) struct Trie {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Node {
-    /// The label, or the first bytes of a long one, as a little-endian number. Not empty except at
-    /// the root.
+    /// The label, or the first bytes of a long one, as a little-endian number. Only the root's
+    /// label is empty.
     word: u64,
     slot: u32,
     /// Length of a short label, or `LONG`.
     short: u8,
-    /// How many children begin with a byte below 64, 128 and 192.
+    /// Numbers of children that begin with a byte below 64, 128 and 192.
     before: [u8; 3],
     /// First bytes of the children's labels, a bit each.
     firsts: [u64; 4],
-    /// Where the children are, in order of their first bytes.
+    /// Index of the first child. The children are in order of their first bytes.
     children: u32,
-    /// Where a long label is.
+    /// Index of a long label.
     label: u32,
 }
 
@@ -77,12 +77,12 @@ fn class(count: usize) -> usize {
 }
 
 impl Node {
-    /// A node of no meaning: an empty label, and no topic.
+    /// An unused node: an empty label, and no topic.
     const BLANK: Node =
         Node { word: 0, slot: NO_SLOT, short: 0, before: [0; 3], firsts: [0; 4], children: 0, label: 0 };
 
-    /// The place among the children of the one whose label begins with `byte`, or of the one that
-    /// would.
+    /// The place of the child whose label begins with `byte`, or as an error the place where it
+    /// would be.
     #[inline]
     fn place(&self, byte: u8) -> Result<usize, usize> {
         let index = usize::from(byte >> 6);
@@ -103,7 +103,7 @@ impl Node {
         self.children as usize..self.children as usize + count as usize
     }
 
-    /// Notes that there is a child that begins with `byte`, or that there is none any more.
+    /// Notes that a child begins with `byte`, or that this child was removed.
     fn note(&mut self, byte: u8, there: bool) {
         let bit = 1 << (byte & 63);
         let word = &mut self.firsts[usize::from(byte >> 6)];
@@ -115,7 +115,7 @@ impl Node {
         }
     }
 
-    /// Has the children of `other`.
+    /// Takes over the children of `other`.
     fn adopt(&mut self, other: &Node) {
         (self.before, self.firsts, self.children) = (other.before, other.firsts, other.children);
     }
@@ -134,19 +134,18 @@ impl Trie {
         }
     }
 
-    /// Makes room for what one topic of `bytes` more, or less, may take.
+    /// Makes room for the addition or removal of one topic of `bytes` bytes.
     pub(super) fn make_room(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        // A block of its own and a larger one for its siblings; two labels; two blocks that are
-        // given up.
+        // A new block and a larger one for its siblings; two labels; two blocks that become vacant.
         self.nodes.try_reserve(2 + (1 << (CLASSES - 1)))?;
         self.labels.try_reserve(2)?;
         self.vacant_labels.try_reserve(2)?;
         self.vacant.iter_mut().try_for_each(|vacant| vacant.try_reserve(2))?;
-        // Its label, a copy of that, and the two that it becomes.
+        // Its label, a copy of it, and the two labels that it is split into.
         at_hand(3 * bytes)
     }
 
-    /// Puts a node in place of another one, which must be blank or of no further use.
+    /// Replaces a node, which must be blank or no longer needed.
     fn set(&mut self, node: usize, label: &[u8], slot: u32) {
         self.blank(node);
         let (mut short, mut number) = (label.len() as u8, 0);
@@ -161,7 +160,7 @@ impl Trie {
         self.nodes[node] = Node { word: word(label), slot, short, label: number, ..Node::BLANK };
     }
 
-    /// Blanks a node; what it was but for its label.
+    /// Blanks a node. Returns its former content without its label.
     fn blank(&mut self, node: usize) -> Node {
         let former = std::mem::replace(&mut self.nodes[node], Node::BLANK);
         if former.short == LONG {
@@ -181,7 +180,7 @@ impl Trie {
         }
     }
 
-    /// An unused block of children.
+    /// Takes an unused block of children, or adds one.
     fn block(&mut self, class: usize) -> u32 {
         self.used += 1 << class;
         self.most = self.most.max(self.used);
@@ -192,19 +191,19 @@ impl Trie {
         })
     }
 
-    /// The block of children there is not used any more.
+    /// Marks a block of children as unused.
     fn vacate(&mut self, class: usize, start: usize) {
         self.used -= 1 << class;
         self.vacant[class].push(start as u32);
     }
 
-    /// Whether most of its memory is not in use, and there is much of it.
+    /// True if most of the trie's memory is unused, and there is much of it.
     #[inline]
     pub(super) fn is_sparse(&self) -> bool {
         self.most > MANY_NODES + 4 * self.used
     }
 
-    /// Moves nodes to places further on, or back.
+    /// Moves nodes forward or backward.
     fn move_nodes(&mut self, from: std::ops::Range<usize>, to: usize) {
         let (start, count) = (from.start, from.len());
         for step in 0..count {
@@ -213,7 +212,7 @@ impl Trie {
         }
     }
 
-    /// Adds a child, a leaf; no other one begins with the same byte.
+    /// Adds a child, a leaf. No other child may begin with the same byte.
     fn add_child(&mut self, node: usize, label: &[u8], slot: u32) {
         let Err(place) = self.nodes[node].place(label[0]) else { return };
         let children = self.nodes[node].children();
@@ -232,7 +231,7 @@ impl Trie {
         self.nodes[node].note(label[0], true);
     }
 
-    /// Takes a child away that has no children.
+    /// Removes a child that has no children.
     fn remove_child(&mut self, node: usize, first: u8) {
         let Ok(place) = self.nodes[node].place(first) else { return };
         let children = self.nodes[node].children();
@@ -250,7 +249,7 @@ impl Trie {
         }
     }
 
-    /// Stores `slot` under `topic`, in place of what was there.
+    /// Stores `slot` under `topic`, and replaces a former slot.
     pub(super) fn insert(&mut self, topic: &[u8], slot: u32) {
         let (mut at, mut rest) = (0_usize, topic);
         while !rest.is_empty() {
@@ -270,7 +269,7 @@ impl Trie {
     }
 
     /// Cuts the edge to `node` after `keep` bytes: the node keeps its place, and a new child takes
-    /// over what it was.
+    /// over its former content.
     fn split(&mut self, node: usize, keep: usize) {
         let label = self.label(node, &mut [0; SHORT]).to_vec();
         let (upper, lower) = label.split_at(keep);
@@ -281,7 +280,7 @@ impl Trie {
         self.nodes[child].adopt(&former);
     }
 
-    /// Forgets `topic`, if it is there.
+    /// Removes `topic`, if it is there.
     pub(super) fn remove(&mut self, topic: &[u8]) {
         let (mut parent, mut at, mut rest) = (0_usize, 0_usize, topic);
         while !rest.is_empty() {
@@ -298,7 +297,7 @@ impl Trie {
         self.merge(at);
     }
 
-    /// Joins a node that only leads to one child with that child.
+    /// Merges a node that only leads to one child with that child.
     fn merge(&mut self, node: usize) {
         let children = self.nodes[node].children();
         if node == 0 || self.nodes[node].slot != NO_SLOT || children.len() != 1 {
@@ -335,7 +334,7 @@ impl Trie {
         }
     }
 
-    /// The memory it has.
+    /// Memory of the trie in bytes.
     #[cfg(test)]
     pub(super) fn memory(&self, allocated: impl Fn(usize) -> usize) -> usize {
         let vacant: usize = self.vacant.iter().map(Vec::capacity).sum();
@@ -344,7 +343,7 @@ impl Trie {
         64 * self.nodes.capacity() + labels + lists
     }
 
-    /// Nodes in blocks that are in use, the root included.
+    /// Number of nodes in used blocks, including the root.
     #[cfg(test)]
     pub(super) fn size(&self) -> usize {
         let vacant: usize = self.vacant.iter().enumerate().map(|(class, blocks)| blocks.len() << class).sum();

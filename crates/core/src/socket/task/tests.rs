@@ -16,7 +16,7 @@ use tautline_testkit::with_watchdog;
 const LIMIT: Duration = Duration::from_secs(60);
 const RESTS: [Rest; 2] = [Rest::IoThread, Rest::Descriptors];
 
-/// The waker of a task that has a whole thread.
+/// The waker of a task that has its own thread.
 struct Alarm {
     rung: AtomicBool,
     thread: Thread,
@@ -76,7 +76,7 @@ fn set(socket: &mut Socket, code: i32, value: i32) {
     socket.set_option(code, &value.to_ne_bytes()).unwrap();
 }
 
-/// Two sockets, the first one bound.
+/// Creates two sockets; the first one is bound.
 fn pair(context: &Context, types: [SocketType; 2], endpoint: &str) -> [Socket; 2] {
     let [mut bound, mut connected] = types.map(|socket_type| context.socket(socket_type).unwrap());
     for socket in [&mut bound, &mut connected] {
@@ -123,7 +123,7 @@ fn a_sender_at_the_high_water_mark_is_woken_by_room() {
                 let [mut pull, mut push] = pair(&context, [SocketType::Pull, SocketType::Push], endpoint);
                 let sender = thread::spawn(move || {
                     for number in 0..200_u8 {
-                        // Too large for the kernel to take them all.
+                        // Large messages, so that the kernel cannot take them all.
                         send(&mut push, &vec![number; 100_000], rest).unwrap();
                     }
                     push
@@ -161,7 +161,7 @@ fn an_abandoned_wait_leaves_the_socket_usable() {
             let mut patience = Patience::default();
             while !patience.is_resting() {
                 let polled = pull.poll_ready(POLLIN, &mut patience, rest, Waker::noop());
-                // The news of the connection may come in between.
+                // The news of the connection may arrive in between.
                 assert!(!matches!(polled, Poll::Ready(Err(_))));
             }
             pull.stop_waiting(patience);
@@ -185,7 +185,7 @@ fn a_corked_socket_writes_when_the_cork_is_gone() {
         let mut buffer = [0; 8];
         push.send(b"first", Flags::NONE).unwrap();
         assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(5));
-        // The I/O thread may have been told of that one, and would write the next one, too.
+        // The I/O thread may know of this message, and would then also write the next one.
         while push.pipes.get(PipeId(0)).is_some_and(|pipe| pipe.connection().unwrap().watched.is_set()) {
             thread::yield_now();
         }
@@ -201,7 +201,7 @@ fn a_corked_socket_writes_when_the_cork_is_gone() {
             assert_eq!(pull.recv(&mut buffer, Flags::NONE), Ok(4));
         }
 
-        // Much of it leaves at once.
+        // A large amount leaves at once.
         let cork = push.cork();
         push.send(b"held", Flags::NONE).unwrap();
         for _ in 0..20 {

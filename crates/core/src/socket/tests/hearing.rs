@@ -1,4 +1,4 @@
-//! What a publisher has heard when it sends.
+//! Subscriptions that a publisher knows when it sends.
 
 use super::*;
 use crate::conn::{News, testbed};
@@ -7,7 +7,7 @@ use std::thread;
 
 const RCVTIMEO: i32 = 27;
 
-/// Takes note of news, and of nothing else, until it is so.
+/// Processes news, and does no other work, until `so` is true.
 fn await_news(socket: &mut Socket, mut so: impl FnMut(&mut Socket) -> bool) {
     while !so(socket) {
         if socket.inbox.pending() {
@@ -17,8 +17,8 @@ fn await_news(socket: &mut Socket, mut so: impl FnMut(&mut Socket) -> bool) {
     }
 }
 
-/// The I/O thread may or may not have read it yet: the owner must know of it, whichever has the
-/// reading.
+/// The I/O thread may or may not have read the subscription yet. The owner must know it in both
+/// cases.
 #[test]
 fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
     for kept in [false, true] {
@@ -26,7 +26,7 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
         let [mut publisher, mut subscriber] =
             [SocketType::Pub, SocketType::XSub].map(|kind| context.socket(kind).unwrap());
         publisher.bind("ipc://*").unwrap();
-        // Instead of hanging.
+        // Fail instead of hanging.
         subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
         subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
         await_news(&mut publisher, |publisher| publisher.pipes.looks.listens());
@@ -46,18 +46,19 @@ fn a_new_peers_subscription_that_is_in_the_kernel_counts() {
     }
 }
 
-/// An I/O thread that is to read a subscription may lose its processor before it does.
+/// An I/O thread that is about to read a subscription may lose its processor before it does.
 #[test]
 fn a_subscription_counts_that_the_io_thread_is_about_to_read() {
     let [mut publisher, mut subscriber] =
         [SocketType::Pub, SocketType::XSub].map(|kind| Context::new().socket(kind).unwrap());
     publisher.bind("tcp://127.0.0.1:*").unwrap();
-    // Instead of hanging.
+    // Fail instead of hanging.
     subscriber.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
     subscriber.connect(&publisher.last_endpoint.clone()).unwrap();
     await_news(&mut publisher, |publisher| publisher.pipes.looks.listens());
 
-    // The set is not read while a connection is admitted. This one has ended: it is not added.
+    // The set is not read while a connection is being admitted. This connection has ended, so it is
+    // not added.
     let set = publisher.set.clone().unwrap();
     let (ended, ..) = testbed::open(&Arc::default(), |_| ());
     ended.close();
@@ -90,7 +91,8 @@ fn a_subscription_counts_that_the_io_thread_is_about_to_read() {
     assert_eq!(subscriber.recv(&mut [0; 8], Flags::NONE), Ok(5));
 }
 
-/// What the owner reads from a peer whose coming it has not taken note of yet waits behind that.
+/// If the owner reads from a peer whose connect is still in the inbox, the data waits behind that
+/// news.
 #[test]
 fn what_a_peer_says_comes_after_the_news_of_it() {
     let context = Context::new();

@@ -1,4 +1,4 @@
-//! What a panic on the I/O thread does to the sockets that live there.
+//! Effect of a panic on the I/O thread on the sockets that live there.
 
 use super::*;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn bound(context: &Context, routing_id: &[u8]) -> (Socket, String) {
     (pull, endpoint)
 }
 
-/// A peer that says this, ends, and waits for the other end.
+/// Connects, sends these bytes, closes its sending side, and waits for the other end.
 fn attack(endpoint: &str, says: &[u8]) {
     let mut peer = TcpStream::connect(&endpoint["tcp://".len()..]).unwrap();
     peer.write_all(says).unwrap();

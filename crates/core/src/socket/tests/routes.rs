@@ -1,5 +1,5 @@
-//! Routes (`pipe/route.rs`) as programs see them: not at all. Each test has a socket follow one,
-//! and then lets something happen that the pattern must decide.
+//! Programs must not notice routes (`pipe/route.rs`). Each test lets a socket follow a route, and
+//! then causes an event that the pattern must handle.
 
 use super::*;
 use crate::socket::options::{EVENTS, POLLIN, SUBSCRIBE, UNSUBSCRIBE};
@@ -46,7 +46,7 @@ fn send(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// Receives one part, with a `+` behind it if more follow; empty if none is there.
+/// Receives one part, with a `+` behind it if more follow. Empty if there is no part.
 fn part(socket: &mut Socket) -> String {
     let mut buffer = [0; 32];
     let Ok(len) = socket.recv(&mut buffer, Flags::DONTWAIT) else { return String::new() };
@@ -197,7 +197,7 @@ fn a_name_means_the_peer_that_has_it() {
     }
 }
 
-/// Names that are told apart in different ways; the last ones begin and end alike.
+/// Names that are distinguished in different ways. The last ones begin and end alike.
 const NAMES: [&str; 8] = [
     "a",
     "b",
@@ -227,7 +227,7 @@ fn a_peer_addressed_in_the_usual_order_is_found_without_the_pattern() {
     }
     assert!(!router.pattern.routes.begin(&mut router.pipes, NAMES[0].as_bytes()), "not the next one");
     assert!(!router.pattern.routes.begin(&mut router.pipes, b""));
-    // A router answers the peer that it has just heard.
+    // A router answers the peer that it has just received from.
     send(&mut dealers[2], &[b"question"]);
     assert_eq!(parts(&mut router), ["seven77+", "question"]);
     assert!(router.pattern.routes.begin(&mut router.pipes, NAMES[2].as_bytes()));
@@ -424,7 +424,7 @@ fn a_peer_that_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
     ];
     for look in looks {
         let bench = Bench::new();
-        // An XSUB does not filter what comes.
+        // An XSUB does not filter messages.
         let (mut publisher, mut subscriber) = bench.pair(SocketType::XPub, SocketType::XSub);
         send(&mut subscriber, &[&[1]]);
         assert_eq!(publisher.recv(&mut [0; 8], Flags::DONTWAIT), Ok(1));
@@ -437,14 +437,14 @@ fn a_peer_that_has_cancelled_a_subscription_in_any_call_gets_nothing_more() {
     }
 }
 
-/// Sends numbers, until one goes by a route. Notes them.
+/// Sends and notes numbers, until one goes by a route.
 fn send_until_routed(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
     for number in 0..500 {
         let body = number.to_string();
         let routed = publisher.pattern.routes.send_at_once(&mut publisher.pipes, body.as_bytes(), true);
         if !routed {
             publisher.send(body.as_bytes(), Flags::NONE).unwrap();
-            // Whose queue is empty follows.
+            // A subscriber with an empty queue follows.
             publisher.pipes.flush();
         }
         notes.iter_mut().for_each(|notes| notes.push(body.clone()));
@@ -455,7 +455,8 @@ fn send_until_routed(publisher: &mut Socket, notes: &mut [&mut Vec<String>]) {
     panic!("500 messages to one group, and each was a matter for the pattern");
 }
 
-/// Over connections, so that the two are a group, which gets its messages by a broadcast.
+/// Uses connections, so that the two subscribers are a group, which gets its messages by a
+/// broadcast.
 #[test]
 fn a_group_gets_everything_until_something_changes() {
     const RCVTIMEO: i32 = 27;
@@ -466,7 +467,7 @@ fn a_group_gets_everything_until_something_changes() {
     publisher.set_option(XPUB_VERBOSER, &1_i32.to_ne_bytes()).unwrap();
     publisher.bind("ipc://*").unwrap();
     for socket in [&mut publisher, &mut first, &mut second] {
-        // Instead of hanging.
+        // Fail instead of hanging.
         socket.set_option(RCVTIMEO, &20_000_i32.to_ne_bytes()).unwrap();
     }
     let heard = |publisher: &mut Socket, len| assert_eq!(publisher.recv(&mut [0; 8], Flags::NONE), Ok(len));

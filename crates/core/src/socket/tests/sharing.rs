@@ -1,4 +1,4 @@
-//! Which connections over ipc go through shared memory.
+//! Use of shared memory by connections over ipc.
 
 use super::*;
 use tautline_io::net::{SHARED_CAPACITY, SHARES_MEMORY};
@@ -6,11 +6,11 @@ use tautline_testkit::with_watchdog;
 
 const SNDBUF: i32 = 11;
 const RCVBUF: i32 = 12;
-/// Exchanges after which both ends use shared memory, if they can.
+/// Number of exchanges after which both ends use shared memory, if they can.
 const ENOUGH: u32 = 200;
 
-/// Whether a connection goes through shared memory if its bound end, or else its other end, has
-/// this option.
+/// True if a connection uses shared memory when its bound end, or else its other end, has this
+/// option.
 fn shares(option: i32, bytes: i32, bound: bool) -> bool {
     let context = Context::new();
     let [mut near, mut far] = [(); 2].map(|()| context.socket(SocketType::Pair).unwrap());

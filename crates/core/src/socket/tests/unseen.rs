@@ -1,4 +1,4 @@
-//! What is kept for an owner that is elsewhere.
+//! Memory that is kept for an owner that is away.
 
 use super::*;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ const RECONNECT_IVL: i32 = 18;
 const STATISTICS: i32 = 0x5441_0001;
 const DISCONNECTED: u64 = 0x200;
 const TIMES: usize = 50;
-/// Against hangs.
+/// Limit against hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn frame(flags: u8, body: &[u8]) -> Vec<u8> {
@@ -48,7 +48,8 @@ impl Idle {
         Idle { socket, address, events }
     }
 
-    /// A peer says this and goes. Returns when the I/O thread has seen it go.
+    /// Connects a peer that sends these bytes and leaves. Returns when the I/O thread has seen it
+    /// leave.
     fn pass(&mut self, says: &[u8]) {
         let mut peer = TcpStream::connect(&*self.address).unwrap();
         peer.write_all(says).unwrap();
@@ -59,8 +60,8 @@ impl Idle {
             self.events.recv_message(&mut part, Flags::NONE).unwrap();
             assert_eq!(part.more(), more);
         }
-        // The event comes first; what the thread had to do with it is done when it does the next
-        // thing.
+        // The event comes first. The I/O thread has finished with the peer when it runs the next
+        // task.
         let (sender, done) = mpsc::channel();
         let driver = self.socket.site.as_ref().unwrap().driver.clone();
         driver.post(Box::new(move |_| sender.send(()).unwrap()));
@@ -86,7 +87,7 @@ fn peers_that_come_and_go_unseen_leave_nothing() {
             (SocketType::Pull, "PUSH", vec![]),
             (SocketType::Pair, "PAIR", vec![]),
             (SocketType::Server, "CLIENT", vec![]),
-            // Half a message, and what only a publisher that is there has a use for.
+            // Half a message, and bytes that only a connected publisher needs.
             (SocketType::Dealer, "ROUTER", frame(1, b"half")),
             (SocketType::XPub, "SUB", subscription.clone()),
             // These are not received.
@@ -151,7 +152,7 @@ fn a_program_that_wants_to_hear_of_each_peer_hears_of_those_it_has_not_seen() {
     });
 }
 
-/// A server that shakes hands and goes, again and again.
+/// A server that completes the handshake and leaves, again and again.
 #[test]
 fn of_a_peer_that_is_connected_again_and_again_the_last_meeting_is_kept() {
     with_watchdog(LIMIT, "of a peer that is connected again and again the last meeting is kept", || {
@@ -173,7 +174,7 @@ fn of_a_peer_that_is_connected_again_and_again_the_last_meeting_is_kept() {
                 stream.read_exact(&mut head).unwrap();
                 stream.read_exact(&mut vec![0; head[65].into()]).unwrap();
             }
-            // That it is there, and that it may have said something.
+            // At most two news: one for the connect, one for possible messages.
             assert!(socket.inbox.len() <= 2, "{}", socket.inbox.len());
         }
         while !socket.inbox.pending() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Watch;
 use crate::sync::Arc;
 
-/// There is none.
+/// Control socket that does not exist.
 pub(super) enum Server {}
 
 impl Server {

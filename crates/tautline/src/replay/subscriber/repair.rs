@@ -1,4 +1,4 @@
-//! Asking a publisher's ring for what is missing.
+//! Requests missing messages from a publisher's ring.
 
 use std::time::{Duration, Instant};
 
@@ -7,35 +7,35 @@ use super::Update;
 use crate::error::{Error, Result};
 use crate::{Builder, Dealer, Message, kind};
 
-/// What has come from the ring.
+/// State of the ring's answer.
 pub(super) enum Answer {
-    /// Nothing yet.
+    /// No part has arrived yet.
     Nothing,
-    /// A message, and the epoch that its connection shows.
+    /// A message, and the epoch of its connection.
     Update(Update, Option<Epoch>),
-    /// All was sent; with the publisher's epoch, where it tells one.
+    /// The answer is complete; with the publisher's epoch, if it sends one.
     End(Option<Epoch>),
-    /// Nothing has come for too long. What comes from now on is not of this request.
+    /// The time limit has passed. Later parts do not belong to this request.
     Late,
 }
 
-/// The way to a ring.
+/// Connection to a ring.
 #[derive(Debug)]
 pub(super) struct Repair {
-    /// What makes the socket.
+    /// Creates the socket.
     dealer: Builder<kind::Dealer>,
     ring: String,
     patience: Duration,
-    /// Made with the first request, and anew after one that was not answered.
+    /// Created with the first request, and again after an unanswered one.
     socket: Option<Dealer>,
-    /// By when the next part of the answer comes, while one is awaited.
+    /// Deadline of the next part, while an answer is pending.
     deadline: Option<Instant>,
 }
 
 impl Repair {
     pub(super) fn new(dealer: Builder<kind::Dealer>, ring: &str, patience: Duration) -> Result<Self> {
         let mut repair = Repair { dealer, ring: ring.to_owned(), patience, socket: None, deadline: None };
-        // An endpoint that is none is told at once.
+        // Connect now, so that an invalid endpoint is reported at once.
         repair.socket = Some(repair.connect()?);
         Ok(repair)
     }
@@ -50,10 +50,10 @@ impl Repair {
         self.deadline.is_some()
     }
 
-    /// Asks for what is kept from number `from` on.
+    /// Requests the kept messages from number `from` on.
     ///
     /// # Errors
-    /// Those of a socket.
+    /// Returns the errors of a socket.
     pub(super) fn ask(&mut self, from: u64) -> Result<()> {
         self.be_patient();
         if self.socket.is_none() {
@@ -61,13 +61,13 @@ impl Repair {
         }
         let Some(socket) = &mut self.socket else { return Ok(()) };
         match socket.try_send_multipart([&[][..], &encode(from)]) {
-            // Then no answer will come.
+            // If the request cannot be sent, no answer will arrive, and the deadline handles that.
             Err(Error::WouldBlock) => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// Takes no more of the answer that is under way.
+    /// Abandons the pending answer.
     pub(super) fn give_up(&mut self) {
         self.socket = None;
         self.deadline = None;
@@ -77,10 +77,10 @@ impl Repair {
         self.deadline = Some(Instant::now() + self.patience);
     }
 
-    /// Takes what has come within `left`.
+    /// Takes the next part within `left`.
     ///
     /// # Errors
-    /// Those of a socket.
+    /// Returns the errors of a socket.
     pub(super) fn take(&mut self, left: Option<Duration>) -> Result<Answer> {
         let (Some(deadline), Some(socket)) = (self.deadline, &mut self.socket) else {
             return Ok(Answer::Nothing);
@@ -102,7 +102,7 @@ impl Repair {
         if parts.first().is_some_and(|first| first.is_empty()) {
             parts.remove(0);
         }
-        // An older publisher does not repeat the topic.
+        // An older publisher sends no topic in its answers.
         if parts.len() == 2 {
             parts.insert(0, Message::default());
         }
