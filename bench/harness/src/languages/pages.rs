@@ -65,9 +65,9 @@ fn analysis(data: &Data) -> String {
     let mut text = String::from(
         "# Every language, on libzmq and on Tautline\n\nFor readers who choose a language or a library. This page \
          compares libzmq and Tautline in every language.\n\nWritten by `make languages`; [methodology.md](../develop/methodology.md) \
-         says what was measured and what was not. Medians of all trials; in brackets the 95 % interval of a ratio. \
-         **Bold** was lost, `~` could be either. Where a cell was measured with two counts, this page has the \
-         longer one.\n\n",
+         describes the measurement and its limits. Figures are medians of all trials; the 95 % interval of a ratio is in \
+         brackets. **Bold** cells were lost, `~` cells are undecided. If a cell was measured with two counts, this page \
+         has the longer one.\n\n",
     );
     environment(data, &mut text);
     text.push_str("\n![Tautline beside libzmq](plots/dashboard.svg)\n");
@@ -80,8 +80,8 @@ fn analysis(data: &Data) -> String {
     text.push_str("\n## Overhead beside C++ on the same library\n\n![speed](plots/speed.svg)\n\nThe picture has the speed, with C++ on libzmq as 100 per cent; the table holds \
          each language against C++ on the same library.\n\n");
     text.push_str(
-        "(language - C++) / C++ for times, (C++ - language) / C++ for rates: more is worse in both. What is below \
-         zero was faster than C++ by that share.\n\n",
+        "(language - C++) / C++ for times, (C++ - language) / C++ for rates: larger values are worse. Negative values \
+         mean faster than C++ by that share.\n\n",
     );
     overheads(data, &mut text);
     skipped(data, &mut text);
@@ -99,7 +99,7 @@ fn environment(data: &Data, text: &mut String) {
     );
     let _ = write!(text, "- {} interleaved trials of each cell", data.repeats);
     if data.budget_seconds > 0.0 {
-        let _ = write!(text, "; the longer counts are what takes at most {} s", data.budget_seconds);
+        let _ = write!(text, "; the longer counts take at most {} s", data.budget_seconds);
     }
     text.push('\n');
     for (name, library) in &data.libraries {
