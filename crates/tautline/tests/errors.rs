@@ -1,4 +1,4 @@
-//! Errors tell what they are about.
+//! Errors name the object that they concern.
 
 use tautline::endpoint::EndpointError;
 use tautline::error::Turn;
@@ -43,7 +43,7 @@ fn errors_of_endpoints_name_them() {
         assert_eq!(error.to_string(), format!("{endpoint}: {text}"));
         assert_eq!(error.endpoint(), Some(endpoint));
     }
-    // By the builder, by tasks and by what only PEER has, too.
+    // The builder, tasks and the calls of PEER name it as well.
     let error = Pull::builder(&context).bind("inproc://taken").unwrap_err();
     assert_eq!(
         (error.endpoint(), error.errno()),
@@ -66,7 +66,7 @@ fn a_file_that_cannot_be_made_is_named_by_its_endpoint() {
     assert!(error.to_string().starts_with("ipc:///nowhere/at/all: "), "{error}");
 }
 
-/// What each call of a REQ and a REP says out of turn, be it one part, several, a batch or into a buffer.
+/// Result of each REQ and REP call out of turn, for one part, several parts, a batch and a buffer.
 #[test]
 fn a_call_out_of_turn_is_told_what_to_do() {
     fn sends<K: kind::Sends + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {
