@@ -1,7 +1,7 @@
-//! Names for what is asked of the target again and again: `linux_kernel` (Linux and Android) and `apple`.
+//! Short names for frequent target conditions: `linux_kernel` (Linux and Android) and `apple`.
 //!
-//! With `--cfg tautline_bsd`, on Linux and for tests only, it is neither Linux nor anything else: the code of the other systems is
-//! compiled, on an imitation of what macOS has (`src/imitation.rs`).
+//! `--cfg tautline_bsd` is for tests on Linux only. It makes the target count as macOS instead of Linux, so
+//! that the code of the other systems is compiled, on top of an emulation of macOS (`src/imitation.rs`).
 
 use std::env::var;
 

@@ -1,29 +1,30 @@
-//! An asymmetric store-load fence. Two sides each store a flag of their own and then look at the
-//! other's; at least one must see the other's store. The side that does so millions of times a
-//! second calls [`light`] between its store and its load, the side that is about to sleep calls
-//! [`heavy`], and pays for both.
+//! An asymmetric store-load fence. Two sides each store a private flag and then read the flag of
+//! the other side. At least one side must see the other's store. The side that runs millions of
+//! times a second calls [`light`] between its store and its load. The side that is about to sleep
+//! calls [`heavy`], which carries the cost of both.
 //!
-//! Where the kernel can run a barrier on all cores that execute this process, `light` costs nothing
-//! at run time; where it cannot, both are full fences. `light` also is a full fence until the first
-//! `heavy` or [`prepare`] has found out which.
+//! If the kernel can run a barrier on all cores that execute this process, `light` costs no
+//! instruction at run time. Otherwise both are full fences. `light` is also a full fence until the
+//! first `heavy` or [`prepare`] has found out which case applies.
 
 #[cfg_attr(linux_kernel, path = "barrier/membarrier.rs")]
 #[cfg_attr(not(linux_kernel), path = "barrier/fence.rs")]
 mod os;
 
-/// The frequent side's fence.
+/// Fence of the frequent side.
 #[inline]
 pub fn light() {
     os::light();
 }
 
-/// The rare side's fence; a few microseconds.
+/// Fence of the rare side. Takes a few microseconds.
 pub fn heavy() {
     os::heavy();
 }
 
-/// Registers the process with the kernel, if that was not done yet. That can take milliseconds once
-/// there are several threads, so it is better done before they start than by the first [`heavy`].
+/// Registers the process with the kernel, unless it is registered already. Registration can take
+/// milliseconds once the process has several threads. Call this before the threads start, so that
+/// the first [`heavy`] does not pay for it.
 pub fn prepare() {
     os::prepare();
 }
@@ -39,7 +40,7 @@ mod tests {
 
     const ROUNDS: u32 = 20_000;
 
-    /// What one side writes, on a cache line of its own so that the store takes time.
+    /// State that one side writes. It fills a whole cache line, so that the store takes time.
     #[derive(Default)]
     #[repr(align(128))]
     struct Side {
@@ -48,7 +49,7 @@ mod tests {
     }
 
     impl Side {
-        /// Store, fence, load: one round of one side.
+        /// Runs one round of one side: store, fence, load.
         fn cross(&self, other: &Side, round: u32, fence: fn()) {
             self.flag.store(round, Relaxed);
             fence();
@@ -56,7 +57,7 @@ mod tests {
         }
     }
 
-    /// Waits until both sides have come here as often as this one, spinning, so that they go on
+    /// Waits until both sides have called this equally often. Spins, so that both sides continue
     /// together.
     fn meet(arrivals: &AtomicU32, time: u32) {
         arrivals.fetch_add(1, AcqRel);
@@ -67,7 +68,7 @@ mod tests {
         }
     }
 
-    /// Store buffering: without fences both sides miss the other's store in some round.
+    /// Store buffering: without fences, both sides miss the other's store in some round.
     #[test]
     fn one_side_always_sees_the_other() {
         prepare();
@@ -86,7 +87,7 @@ mod tests {
                 meet(&arrivals, 2 * round - 1);
                 rare.cross(&frequent, round, heavy);
                 meet(&arrivals, 2 * round);
-                // The frequent side waits at the next round's first meeting.
+                // The frequent side waits at the first meeting of the next round.
                 missed += u32::from(frequent.saw.load(Relaxed) != round && rare.saw.load(Relaxed) != round);
             }
             assert_eq!(missed, 0);

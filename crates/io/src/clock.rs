@@ -1,11 +1,11 @@
 //! The clock of the data path: ticks that cost about 10 ns to read, and their exchange rate to
-//! nanoseconds. Code that measures an interval of its own (the flush rule, a spin) reads ticks and
-//! converts limits, not readings. Ticks of different threads compare; those of different processes
-//! do not.
+//! nanoseconds. Code that measures its own intervals (the flush rule, a spin) reads ticks and
+//! converts limits, not readings. Ticks of different threads are comparable; ticks of different
+//! processes are not.
 //!
-//! On x86_64 a tick is one of the processor's time stamp counter, provided that it runs at one rate
-//! on all cores and that the kernel trusts it too; elsewhere a tick is a nanosecond of the
-//! monotonic clock.
+//! On x86_64 a tick is one step of the processor's time stamp counter, if the counter runs at one
+//! rate on all cores and the kernel trusts it. Otherwise a tick is a nanosecond of the monotonic
+//! clock.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,31 +14,31 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[cfg_attr(not(all(target_arch = "x86_64", not(simulated))), path = "clock/monotonic.rs")]
 mod source;
 
-/// The current tick.
+/// Returns the current tick.
 #[inline]
 pub fn ticks() -> u64 {
     source::ticks()
 }
 
-/// How many ticks make up `nanos`. The first conversion in a process measures the rate, which takes
-/// about 2 ms; [`calibrate`] does so at a better time.
+/// Converts nanoseconds to ticks. The first conversion in a process measures the rate, which takes
+/// about 2 ms. Call [`calibrate`] to measure it at a better time.
 #[inline]
 pub fn nanos_to_ticks(nanos: u64) -> u64 {
     rate().ticks(nanos)
 }
 
-/// How many nanoseconds `ticks` make up. See [`nanos_to_ticks`] for the first call.
+/// Converts ticks to nanoseconds. See [`nanos_to_ticks`] for the first call.
 #[inline]
 pub fn ticks_to_nanos(ticks: u64) -> u64 {
     rate().nanos(ticks)
 }
 
-/// Measures the rate now, if that was not done yet, so that no later conversion has to wait for it.
+/// Measures the rate now, unless it is known already, so that no later conversion waits for it.
 pub fn calibrate() {
     rate();
 }
 
-/// The time of day: microseconds since 1970 (UTC); 0 before that.
+/// Returns the time of day in microseconds since 1970 (UTC), or 0 before that.
 pub fn unix_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64)
 }
@@ -57,7 +57,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// One tick is one nanosecond.
+    /// Rate at which one tick is one nanosecond.
     const UNITY: Rate = Rate { ticks_per_nano: 1 << 32, nanos_per_tick: 1 << 32 };
 
     #[inline]
@@ -71,7 +71,7 @@ impl Rate {
     }
 }
 
-/// `value * factor / 2^32`, at most `u64::MAX`.
+/// Returns `value * factor / 2^32`, at most `u64::MAX`.
 #[inline]
 fn scale(value: u64, factor: u64) -> u64 {
     u64::try_from((u128::from(value) * u128::from(factor)) >> 32).unwrap_or(u64::MAX)
@@ -105,7 +105,7 @@ mod tests {
         let (inner, second) = (monotonic_nanos() - inner, ticks());
         let outer = monotonic_nanos() - outer;
         let measured = ticks_to_nanos(second - first);
-        // The interval in ticks lies between the two in nanoseconds, to 0.1 %.
+        // The interval in ticks lies between the two intervals in nanoseconds, to 0.1 %.
         assert!(measured + measured / 1000 >= inner, "{measured} < {inner}");
         assert!(measured <= outer + outer / 1000, "{measured} > {outer}");
     }

@@ -1,8 +1,8 @@
-//! Environment variables of programs whose caller may set them.
+//! Environment variables, ignored in programs that have more rights than their caller.
 //!
 //! A program that is set-user-ID, set-group-ID or has file capabilities has rights that its caller
-//! does not have. Its caller must not choose what it reads and writes, so here such a program has
-//! no variables.
+//! lacks. The caller must not choose the files that it reads and writes. Such a program therefore
+//! sees no variables through this module.
 
 use std::ffi::OsString;
 
@@ -11,12 +11,12 @@ use std::ffi::OsString;
 #[cfg_attr(windows, path = "env/windows.rs")]
 mod os;
 
-/// Returns the value of a variable. `None` if it is not set, or must not count.
+/// Returns the value of a variable, or `None` if it is not set or must be ignored.
 pub fn var_os(name: &str) -> Option<OsString> {
     if is_trusted() { std::env::var_os(name) } else { None }
 }
 
-/// True if the process has no more rights than its caller, so that variables count.
+/// True if the process has no more rights than its caller, so that variables may be used.
 pub fn is_trusted() -> bool {
     !os::is_privileged()
 }

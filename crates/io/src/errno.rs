@@ -1,6 +1,6 @@
-//! The C error number of the calling thread, and the system's text for one. Called by the code that
-//! answers C callers. The native numbers are re-exported so that no other crate needs the C library
-//! for them.
+//! The C error number of the calling thread, and the system's text for an error number. Used by the
+//! code that answers C callers. The native numbers are re-exported so that no other crate needs the
+//! C library for them.
 
 use std::ffi::CStr;
 use std::io;
@@ -28,12 +28,12 @@ mod posix;
 #[cfg(unix)]
 use posix as common;
 
-/// The C error number of a failure; `None` if it is not one of the system's.
+/// Returns the C error number of a failure, or `None` if the failure does not come from the system.
 pub fn of(error: &io::Error) -> Option<i32> {
     error.raw_os_error().map(common::of_system)
 }
 
-/// The failure with this C error number.
+/// Returns the failure with this C error number.
 pub fn error(number: i32) -> io::Error {
     io::Error::from_raw_os_error(common::to_system(number))
 }
@@ -44,14 +44,14 @@ pub fn set(number: i32) {
     unsafe { *os::location() = number }
 }
 
-/// The calling thread's C `errno`.
+/// Returns the calling thread's C `errno`.
 pub fn last() -> i32 {
     // SAFETY: the C library returns a valid pointer to the calling thread's own error number.
     unsafe { *os::location() }
 }
 
-/// The system's text for an error number, kept for the life of the process as C callers expect;
-/// `None` if the system has no such error. Leaves `errno` alone.
+/// Returns the system's text for an error number, or `None` if the system has no such error. The
+/// text lives as long as the process, as C callers expect. `errno` stays unchanged.
 pub fn message(number: i32) -> Option<&'static CStr> {
     let slot = MESSAGES.get(usize::try_from(number).ok()?)?;
     slot.get_or_init(|| {
@@ -63,7 +63,8 @@ pub fn message(number: i32) -> Option<&'static CStr> {
     .as_deref()
 }
 
-/// Texts are copied out of the C library once, since its own buffer may change under a reader.
+/// Texts copied out of the C library once, because its own buffer may change while another thread
+/// reads it.
 static MESSAGES: [OnceLock<Option<Box<CStr>>>; 256] = [const { OnceLock::new() }; 256];
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
         assert!(!text.is_empty());
         assert_eq!(text.as_ptr(), message(EINVAL).unwrap().as_ptr());
         assert_eq!(message(-1), None);
-        // musl has a text for all that it does not know.
+        // musl has a text for every unknown number.
         assert!(message(255).is_none() || cfg!(target_env = "musl"));
         assert_eq!(message(i32::MAX), None);
         assert_eq!(last(), EPIPE);

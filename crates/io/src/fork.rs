@@ -1,8 +1,8 @@
-//! Forked children, told from their parents without a system call.
+//! Detects a forked child without a system call.
 //!
-//! A child has the memory of its parent, and none of its other threads. A handler of fork(2) runs
+//! A child has the memory of its parent but only the thread that forked. A handler of fork(2) runs
 //! in the child before fork returns there. `vfork`, `posix_spawn`, `_Fork` and a bare `clone` call
-//! no handlers: after them the process id alone tells.
+//! no handlers. After those calls only the process id shows the difference.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -10,27 +10,28 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 #[cfg_attr(windows, path = "fork/windows.rs")]
 mod os;
 
-/// Number of forks between this process and the ancestor that has called [`watch`] first.
-// Relaxed: own: written while the child has one thread only.
+/// Number of forks between this process and the ancestor that called [`watch`] first.
+// Relaxed: own: written only while the child has one thread.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the number of forks that lie between this process and the one that called [`watch`].
+/// Returns the number of forks between this process and the ancestor that called [`watch`] first.
 #[inline]
 pub fn generation() -> u32 {
     GENERATION.load(Relaxed)
 }
 
-/// Begins to count forks. Without effect after the first call.
+/// Starts to count forks. Has no effect after the first call.
 pub fn watch() {
-    // Relaxed: number: one thread registers, and others need not wait for it.
+    // Relaxed: number: one thread registers, and other threads need not wait for it.
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.swap(true, Relaxed) {
         call_in_child(count);
     }
 }
 
-/// Calls `handler` in every child that is forked from now on, in its only thread. The handler must
-/// take no lock and no memory. Where the system has no memory for the handler, it is not called.
+/// Calls `handler` in every child forked from now on, in the child's only thread. The handler must
+/// not take a lock or allocate memory. If the system lacks the memory to register the handler, it
+/// is not called.
 pub fn call_in_child(handler: extern "C" fn()) {
     os::call_in_child(handler);
 }
@@ -57,7 +58,7 @@ mod tests {
         }
         assert!(child > 0);
         let mut status = -1;
-        // SAFETY: the child is of this process, and the status goes into a variable.
+        // SAFETY: the child belongs to this process, and the status goes into a variable.
         let ended = unsafe { libc::waitpid(child, &mut status, 0) };
         assert_eq!((ended, status, generation()), (child, 0, mine));
     }

@@ -1,12 +1,15 @@
-//! Only with `--cfg tautline_bsd`, which is for tests: what the C library of macOS has and that of
-//! Linux has not, on Linux. So the code for other systems runs where the tests do. It shows that
-//! this code does what it means to, not that those kernels do what it takes them to do.
+//! Emulates functions of macOS's C library on Linux. Built only with `--cfg tautline_bsd`, which is
+//! for tests. The code for other systems thereby runs on the machines that run the tests. These
+//! tests show that the code does as intended. They cannot show that the real kernels behave as the
+//! code assumes.
 //!
-//! A kqueue is an epoll set here, with a table beside it, and a timer is a timerfd in it. Where the
-//! kernels differ the table sides with the strict ones: how a filter was added does not change when
-//! it is added again (FreeBSD, NetBSD), other values do with every change (macOS), a filter that is
-//! not there cannot be deleted, of a descriptor that was closed nothing is left, and a fork does
-//! not pass kqueues on.
+//! A kqueue is emulated by an epoll set with a table beside it. A timer is a timerfd in that set.
+//! If the kernels differ, the table follows the stricter ones:
+//! - Adding a filter again does not change how it was added (FreeBSD, NetBSD).
+//! - Every change replaces the other values (macOS).
+//! - Deleting a missing filter fails.
+//! - Closing a descriptor removes its filters.
+//! - A forked child does not inherit kqueues.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -49,8 +52,8 @@ pub(crate) const SOL_LOCAL: c_int = 0;
 pub(crate) const LOCAL_PEERPID: c_int = 0x2;
 pub(crate) const TCP_KEEPALIVE: c_int = 0x10;
 
-/// All kqueues of a process. A forked child has another one, which is empty, and has nothing to do
-/// with a lock that was held.
+/// All kqueues of a process. A forked child gets a new, empty table, so that it never meets a lock
+/// that the parent held.
 struct Table {
     process: u32,
     queues: Mutex<HashMap<c_int, Queue>>,
@@ -61,17 +64,17 @@ static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
 #[derive(Default)]
 struct Queue {
     members: HashMap<c_int, Member>,
-    /// By their number. An expiry is one of the descriptor's own.
+    /// Timers by number. An expired timer shows as a descriptor of its own in the epoll set.
     timers: HashMap<usize, (OwnedFd, kevent)>,
 }
 
-// SAFETY: the pointers are numbers of the caller, which are only given back.
+// SAFETY: the pointers are numbers of the caller, which are only returned to it.
 unsafe impl Send for Queue {}
 
 #[derive(Default)]
 struct Member {
     filters: [Option<Added>; 2],
-    /// It stands in the epoll set.
+    /// True if the descriptor is in the epoll set.
     is_in: bool,
 }
 
@@ -81,7 +84,7 @@ struct Added {
     enabled: bool,
 }
 
-/// In the epoll set's numbers: a timer, not a descriptor.
+/// Bit in the epoll set's numbers that marks a timer.
 const TIMER: u64 = 1 << 40;
 
 fn queues() -> MutexGuard<'static, HashMap<c_int, Queue>> {
@@ -96,7 +99,7 @@ fn queues() -> MutexGuard<'static, HashMap<c_int, Queue>> {
         }
         let new = Box::into_raw(Box::new(Table { process, queues: Mutex::default() }));
         if TABLE.compare_exchange(table, new, SeqCst, SeqCst).is_err() {
-            // SAFETY: nothing else has seen it.
+            // SAFETY: no other thread has seen the new table.
             drop(unsafe { Box::from_raw(new) });
         }
     }
@@ -107,19 +110,20 @@ fn fail(number: c_int) -> c_int {
     -1
 }
 
-/// C's function.
+/// C's function of this name.
 pub(crate) unsafe fn kqueue() -> c_int {
     // SAFETY: an integer in, a descriptor out.
     let fd = unsafe { epoll_create1(EPOLL_CLOEXEC) };
     let mut queues = queues();
-    // The number may have been that of another, and others have been closed since.
-    // SAFETY: fcntl answers for any number.
+    // The new descriptor may reuse the number of an older kqueue, and other kqueues may have been
+    // closed.
+    // SAFETY: fcntl accepts any number.
     queues.retain(|&other, _| other != fd && unsafe { fcntl(other, F_GETFD) } != -1);
     queues.insert(fd, Queue::default());
     fd
 }
 
-/// C's function.
+/// C's function of this name.
 pub(crate) unsafe fn kevent(
     queue: c_int,
     changes: *const kevent,
@@ -129,7 +133,7 @@ pub(crate) unsafe fn kevent(
     timeout: *const timespec,
 ) -> c_int {
     for index in 0..change_count as usize {
-        // SAFETY: as many are there (caller).
+        // SAFETY: the caller passes as many changes.
         let change = unsafe { *changes.add(index) };
         let number = match queues().get_mut(&queue) {
             None => EBADF,
@@ -161,7 +165,7 @@ pub(crate) unsafe fn kevent(
             Some(known) => known.collect(queue, event_count as usize),
         };
         for (index, event) in happened.iter().enumerate() {
-            // SAFETY: not more than there is room for (caller).
+            // SAFETY: at most as many events as the caller has room for.
             unsafe { *events.add(index) = *event };
         }
         if !happened.is_empty() {
@@ -174,7 +178,7 @@ pub(crate) unsafe fn kevent(
 }
 
 impl Queue {
-    /// Makes a change. The result is an error number, or 0.
+    /// Makes a change. Returns an error number, or 0.
     fn apply(&mut self, queue: c_int, change: kevent) -> c_int {
         if change.filter == EVFILT_TIMER {
             return self.apply_to_timer(queue, change);
@@ -182,7 +186,7 @@ impl Queue {
         let fd = change.ident as c_int;
         let member = self.members.entry(fd).or_default();
         if member.is_in && control(queue, EPOLL_CTL_MOD, fd, member.wants()) == ENOENT {
-            // Another descriptor had the number.
+            // The number belonged to another descriptor before.
             *member = Member::default();
         }
         let place = &mut member.filters[usize::from(change.filter == EVFILT_WRITE)];
@@ -208,8 +212,8 @@ impl Queue {
         }
         let unit = if change.fflags & NOTE_USECONDS != 0 { 1_000 } else { 1_000_000 };
         let span = Duration::from_nanos((change.data as u64).saturating_mul(unit));
-        // SAFETY: integers in, a descriptor of our own out; the time spans are a struct that
-        // outlives the call, nothing is written.
+        // SAFETY: integers in, a descriptor of our own out. The time spans are a struct that
+        // outlives the call, and the old value is not requested.
         let fd = unsafe {
             let fd = OwnedFd::from_raw_fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
             let never = timespec { tv_sec: 0, tv_nsec: 0 };
@@ -222,12 +226,12 @@ impl Queue {
         outcome
     }
 
-    /// What is ready now, at most `most`.
+    /// Returns at most `most` events that are ready now.
     fn collect(&mut self, queue: c_int, most: usize) -> Vec<kevent> {
         let mut ready = [epoll_event { events: 0, u64: 0 }; 32];
-        // Of one descriptor both filters may be ready.
+        // Both filters of one descriptor may be ready.
         let room = (most / 2).clamp(1, ready.len());
-        // SAFETY: not more than the exclusive array has.
+        // SAFETY: at most as many events as the exclusive array holds.
         let count = unsafe { epoll_wait(queue, ready.as_mut_ptr(), room as c_int, 0) };
         let mut happened = Vec::new();
         for &epoll_event { events, u64: number } in ready.iter().take(count.max(0) as usize) {
@@ -255,12 +259,12 @@ impl Queue {
 }
 
 impl Member {
-    /// What its enabled filters wait for.
+    /// Returns the epoll events of the enabled filters.
     fn wants(&self) -> c_int {
         self.filters.iter().flatten().filter(|added| added.enabled).fold(0, |all, added| all | added.wants())
     }
 
-    /// Brings the epoll set in line with that. The result is an error number, or 0.
+    /// Updates the epoll set to match the enabled filters. Returns an error number, or 0.
     fn sync(&mut self, queue: c_int, fd: c_int) -> c_int {
         let wants = self.wants();
         let operation = match (self.is_in, wants) {
@@ -288,7 +292,7 @@ impl Added {
         }
     }
 
-    /// Its event, if this is one.
+    /// Returns the event of this filter, if `happened` triggers it.
     fn event(&self, happened: c_int) -> Option<kevent> {
         let ends = if self.change.filter == EVFILT_READ { EPOLLRDHUP | EPOLLHUP } else { EPOLLHUP };
         if !self.enabled || happened & (self.wants() | ends | EPOLLERR) == 0 {
@@ -303,30 +307,30 @@ fn control(queue: c_int, operation: c_int, fd: c_int, events: c_int) -> c_int {
     control_as(queue, operation, fd, events, fd as u64)
 }
 
-/// `epoll_ctl`; the result is an error number, or 0.
+/// Calls `epoll_ctl`. Returns an error number, or 0.
 fn control_as(queue: c_int, operation: c_int, fd: c_int, events: c_int, number: u64) -> c_int {
     let mut event = epoll_event { events: events as u32, u64: number };
-    // SAFETY: numbers of descriptors, checked by the kernel; the event outlives the call.
+    // SAFETY: the kernel checks the descriptor numbers, and the event outlives the call.
     if unsafe { epoll_ctl(queue, operation, fd, &mut event) } == 0 { 0 } else { crate::errno::last() }
 }
 
-/// C's function.
+/// C's function of this name.
 pub(crate) unsafe fn __error() -> *mut c_int {
     // SAFETY: no arguments and no preconditions.
     unsafe { __errno_location() }
 }
 
-/// C's function, which takes the calling thread's name alone.
+/// C's function of this name, which names only the calling thread.
 pub(crate) unsafe fn pthread_setname_np(name: *const c_char) -> c_int {
     // SAFETY: a terminated string (caller), of which the kernel reads 16 bytes.
     unsafe { prctl(PR_SET_NAME, name) }
 }
 
-/// C's function.
+/// C's function of this name.
 pub(crate) unsafe fn getpeereid(fd: c_int, user: *mut uid_t, group: *mut gid_t) -> c_int {
     let mut who = ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<ucred>() as socklen_t;
-    // SAFETY: value and length are exclusive, and the results are the caller's.
+    // SAFETY: value and length are exclusive, and the results go to the caller's variables.
     unsafe {
         let outcome = ::libc::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, (&raw mut who).cast(), &mut length);
         (*user, *group) = (who.uid, who.gid);
@@ -334,7 +338,7 @@ pub(crate) unsafe fn getpeereid(fd: c_int, user: *mut uid_t, group: *mut gid_t) 
     }
 }
 
-/// C's function, with options of macOS.
+/// C's function of this name, with options of macOS.
 pub(crate) unsafe fn getsockopt(
     fd: c_int,
     level: c_int,
@@ -342,7 +346,7 @@ pub(crate) unsafe fn getsockopt(
     value: *mut c_void,
     length: *mut socklen_t,
 ) -> c_int {
-    // SAFETY: the caller's arguments, or values of our own; options of macOS have an int as their
+    // SAFETY: the caller's arguments, or values of our own. Options of macOS have an int as their
     // value.
     unsafe {
         match (level, name) {
@@ -360,7 +364,7 @@ pub(crate) unsafe fn getsockopt(
     }
 }
 
-/// C's function, with options of macOS.
+/// C's function of this name, with options of macOS.
 pub(crate) unsafe fn setsockopt(
     fd: c_int,
     level: c_int,
@@ -368,11 +372,11 @@ pub(crate) unsafe fn setsockopt(
     value: *const c_void,
     length: socklen_t,
 ) -> c_int {
-    // SAFETY: the caller's arguments, or values of our own; options of macOS have an int as their
+    // SAFETY: the caller's arguments, or values of our own. Options of macOS have an int as their
     // value.
     unsafe {
         match (level, name) {
-            // A flag of each call does that here.
+            // On Linux a flag of each call has this effect.
             (SOL_SOCKET, SO_NOSIGPIPE) => 0,
             (IPPROTO_TCP, 0x20) => 0,
             (IPPROTO_TCP, 0x80) => {
@@ -384,22 +388,22 @@ pub(crate) unsafe fn setsockopt(
     }
 }
 
-/// What those kernels do without being told.
+/// Makes a socket hear only its own multicast groups, which those kernels do by default.
 pub(crate) fn hear_joined_only(fd: BorrowedFd<'_>, v4: bool) {
     let (level, name) = match v4 {
         true => (IPPROTO_IP, IP_MULTICAST_ALL),
         false => (IPPROTO_IPV6, IPV6_MULTICAST_ALL),
     };
     let (off, length) = (0_i32, size_of::<c_int>() as socklen_t);
-    // SAFETY: the descriptor is open while borrowed; an int of our own is read. An older Linux
-    // refuses the option, and changes nothing.
+    // SAFETY: the descriptor is open while borrowed, and the call reads an int of our own. An older
+    // Linux refuses the option and changes no state.
     unsafe { ::libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const off).cast(), length) };
 }
 
-/// Since Linux 4.20.
+/// Available since Linux 4.20.
 const IPV6_MULTICAST_ALL: c_int = 29;
 
-/// The option of Linux that is one of macOS.
+/// Returns the Linux option that corresponds to an option of macOS.
 fn translated(level: c_int, name: c_int) -> c_int {
     match (level, name) {
         (IPPROTO_TCP, TCP_KEEPALIVE) => TCP_KEEPIDLE,

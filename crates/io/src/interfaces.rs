@@ -1,4 +1,4 @@
-//! Network interfaces by name, as endpoints may name them in place of an address.
+//! Network interfaces by name. Endpoints may name an interface instead of an address.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use crate::sys::check;
 
-/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local
-/// ones; ENODEV if there is no such interface or it has none.
+/// Returns the addresses of an interface in the system's order, with port 0. Link-local addresses
+/// carry their zone. Fails with ENODEV if the interface does not exist or has no address.
 pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let interfaces = Interfaces::query()?;
     let addresses: Vec<SocketAddr> =
@@ -15,7 +15,7 @@ pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     if addresses.is_empty() { Err(io::Error::from_raw_os_error(libc::ENODEV)) } else { Ok(addresses) }
 }
 
-/// The number of an interface, as link-local IPv6 addresses need it.
+/// Returns the number of an interface, which link-local IPv6 addresses need.
 pub fn scope_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     // SAFETY: the name is terminated.
@@ -23,17 +23,17 @@ pub fn scope_id(name: &str) -> Option<u32> {
     (index != 0).then_some(index)
 }
 
-/// No system's IF_NAMESIZE is larger (Linux 16, illumos 32).
+/// Upper bound of IF_NAMESIZE on all systems (Linux 16, illumos 32).
 const MOST_BYTES: usize = 32;
 
-/// The name of the interface with this number, if there is one.
+/// Returns the name of the interface with this number, if there is one.
 pub fn name_of(scope_id: u32) -> Option<String> {
     if scope_id == 0 {
         return None;
     }
     let mut name = [0_u8; MOST_BYTES];
     // SAFETY: the call writes a terminated name of at most IF_NAMESIZE bytes into the exclusive
-    // buffer, which has no fewer.
+    // buffer, which is at least that long.
     let found = unsafe { libc::if_indextoname(scope_id, name.as_mut_ptr().cast()) };
     if found.is_null() {
         return None;
@@ -41,7 +41,7 @@ pub fn name_of(scope_id: u32) -> Option<String> {
     Some(CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?.to_owned())
 }
 
-/// The C library's list, freed on drop.
+/// List of the C library, freed on drop.
 struct Interfaces(*mut libc::ifaddrs);
 
 impl Interfaces {
@@ -85,8 +85,8 @@ impl Entry<'_> {
         let family = libc::c_int::from(unsafe { self.0.ifa_addr.as_ref() }?.sa_family);
         match family {
             libc::AF_INET => {
-                // SAFETY: the family says what it is, and such an address is complete; alignment is
-                // not taken for granted.
+                // SAFETY: the family gives the type, and an address of that family is complete. The
+                // read does not rely on alignment.
                 let raw = unsafe { self.0.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
                 Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
             }

@@ -1,5 +1,5 @@
-//! A kqueue: what the reactor and the timer of systems other than Linux are made of. The types that
-//! C has for its fields differ from system to system; no other module has to know.
+//! A kqueue, the basis of the reactor and the timer on systems other than Linux. The C types of its
+//! fields differ from system to system. This module hides these differences.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -20,15 +20,17 @@ pub(crate) type Flags = u16;
 #[cfg(target_os = "netbsd")]
 pub(crate) type Flags = u32;
 
-/// A descriptor of the kernel's, with filters in it. It can be polled, and stand in another one.
+/// A descriptor of the kernel that holds filters. It can be polled, and it can be a member of
+/// another kqueue.
 #[derive(Debug)]
 pub(crate) struct Kqueue {
     fd: ManuallyDrop<OwnedFd>,
-    /// Whose it is. A forked child does not inherit it, and has something else under its number.
+    /// Process that owns the kqueue. A forked child does not inherit it, and its number may name
+    /// another descriptor there.
     process: u32,
 }
 
-/// What a filter looks at.
+/// Condition that a filter watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
     Read,
@@ -36,26 +38,26 @@ pub(crate) enum Filter {
     Timer,
 }
 
-/// A change to a filter, or what has happened to it.
+/// A change to a filter, or an event of it.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Kevent(libc::kevent);
 
 impl Kqueue {
-    /// One without filters.
+    /// Creates a kqueue without filters.
     pub(crate) fn new() -> io::Result<Self> {
-        // SAFETY: no arguments in, a descriptor of our own out.
+        // SAFETY: the call takes no arguments and returns a descriptor of our own.
         let fd = unsafe { OwnedFd::from_raw_fd(check(libc::kqueue())?) };
         // SAFETY: fcntl on our own descriptor with an integer argument.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) })?;
         Ok(Kqueue { fd: ManuallyDrop::new(fd), process: process_id() })
     }
 
-    /// Makes the changes in turn; the first that cannot be made ends it.
+    /// Makes the changes in order. Stops at the first change that fails.
     pub(crate) fn change(&self, changes: &[Kevent]) -> io::Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: pointer and length describe the slice of C's structs (repr(transparent)), which
-        // are only read; nothing is written.
+        // the call only reads. The call has no buffer to write to.
         check(unsafe {
             libc::kevent(
                 self.fd.as_raw_fd(),
@@ -69,13 +71,13 @@ impl Kqueue {
         Ok(())
     }
 
-    /// Writes what has happened to a prefix of `events`, and returns its length; 0 after `timeout`,
-    /// or after a hundred days. A signal is an error.
+    /// Writes events to a prefix of `events` and returns its length. Returns 0 after `timeout`, or
+    /// after a hundred days. A signal is an error.
     pub(crate) fn wait(&self, events: &mut [Kevent], timeout: Option<Duration>) -> io::Result<usize> {
         let span = timeout.map(|timeout| timespec(timeout.min(LONGEST)));
         let span = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: no changes are read; pointer and length describe one exclusive slice of C's
-        // structs (repr(transparent)); the time span, if any, outlives the call.
+        // SAFETY: the call reads no changes. Pointer and length describe one exclusive slice of C's
+        // structs (repr(transparent)). The time span, if any, outlives the call.
         let count = unsafe {
             libc::kevent(
                 self.fd.as_raw_fd(),
@@ -93,7 +95,7 @@ impl Kqueue {
 impl Drop for Kqueue {
     fn drop(&mut self) {
         if self.process == process_id() {
-            // SAFETY: nothing uses it after this.
+            // SAFETY: the field is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.fd) };
         }
     }
@@ -106,7 +108,7 @@ impl AsFd for Kqueue {
 }
 
 impl Kevent {
-    /// A change to the filter of `ident`: a descriptor, or the number of a timer.
+    /// Creates a change to the filter of `ident`, which is a descriptor or the number of a timer.
     pub(crate) fn new(ident: usize, filter: Filter, flags: Flags) -> Self {
         // SAFETY: a struct of integers and a pointer, which may be null.
         let mut raw: libc::kevent = unsafe { std::mem::zeroed() };
@@ -120,21 +122,21 @@ impl Kevent {
         Kevent(raw)
     }
 
-    /// The same with a number that comes back with what happens.
+    /// Adds a number that the events of the filter return.
     pub(crate) fn with_number(mut self, number: usize) -> Self {
         self.0.udata = std::ptr::without_provenance_mut(number);
         self
     }
 
-    /// The same for the end alone: of reading, when nothing more comes, as more bytes are asked for
-    /// than there can be.
+    /// Restricts the filter to the end of the stream. The low-water mark is larger than any buffer,
+    /// so that data never triggers a read filter.
     pub(crate) fn of_the_end(mut self) -> Self {
         self.0.fflags = libc::NOTE_LOWAT;
         self.0.data = i32::MAX as _;
         self
     }
 
-    /// The same with a time to go.
+    /// Adds the time until a timer expires.
     pub(crate) fn after(mut self, span: Duration) -> Self {
         (self.0.fflags, self.0.data) = (TIMER_FLAGS, span.as_nanos().div_ceil(TIMER_UNIT_NS).max(1) as _);
         self
@@ -152,13 +154,13 @@ impl Kevent {
         self.0.filter == Kevent::new(0, filter, 0).0.filter
     }
 
-    /// Nothing more can go that way.
+    /// True if this direction has ended.
     pub(crate) fn is_end(&self) -> bool {
         self.0.flags & libc::EV_EOF != 0
     }
 }
 
-/// Whether the other end will send nothing more to this socket. (What poll(2) says of that differs
+/// True if the other end will send no further data to this socket. (The answer of poll(2) differs
 /// from system to system.)
 pub(crate) fn has_ended(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let queue = Kqueue::new()?;
@@ -169,15 +171,16 @@ pub(crate) fn has_ended(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(count == 1 && events[0].is_end())
 }
 
-/// Whether nothing goes in either direction any more, of a descriptor from which nothing more
-/// comes. macOS says so only of a direction that is asked for, and of this one only then.
+/// True if both directions of a descriptor have ended. The caller knows that reading has ended.
+/// macOS reports the end only for a direction that is asked for, and reports the end of writing
+/// only in this case.
 pub(crate) fn has_hung_up(fd: RawFd) -> bool {
     let mut fds = [PollFd::new(fd, PollFd::OUT)];
     matches!(poll(&mut fds, Some(Duration::ZERO)), Ok(1..))
         && fds[0].revents & (PollFd::HUP | PollFd::ERR) != 0
 }
 
-/// Whether it is a socket.
+/// True if the descriptor is a socket.
 pub(crate) fn is_socket(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: a struct of integers.
     let mut status: libc::stat = unsafe { std::mem::zeroed() };
@@ -186,10 +189,11 @@ pub(crate) fn is_socket(fd: BorrowedFd<'_>) -> bool {
     outcome == 0 && status.st_mode & libc::S_IFMT == libc::S_IFSOCK
 }
 
-/// Some kernels refuse to wait for years.
+/// Longest wait. Some kernels refuse to wait for years.
 const LONGEST: Duration = Duration::from_secs(10_000_000);
 
-/// A timer's unit, and that macOS shall not bundle it with others.
+/// Unit of a timer. On macOS also the flag that keeps the system from coalescing it with other
+/// timers.
 #[cfg(apple)]
 const TIMER_FLAGS: u32 = libc::NOTE_USECONDS | libc::NOTE_CRITICAL;
 #[cfg(any(target_os = "freebsd", target_os = "netbsd"))]
@@ -197,7 +201,7 @@ const TIMER_FLAGS: u32 = libc::NOTE_USECONDS;
 #[cfg(any(apple, target_os = "freebsd", target_os = "netbsd"))]
 const TIMER_UNIT_NS: u128 = 1_000;
 
-/// Milliseconds, where there is nothing finer.
+/// Milliseconds, on systems without a finer unit.
 #[cfg(not(any(apple, target_os = "freebsd", target_os = "netbsd")))]
 const TIMER_FLAGS: u32 = 0;
 #[cfg(not(any(apple, target_os = "freebsd", target_os = "netbsd")))]

@@ -1,5 +1,5 @@
-//! The operating system, as the engine sees it: every system call of the project and nearly all
-//! OS-level `unsafe` lives here, behind safe types. Nothing in this crate knows the protocol.
+//! The operating system, as the engine sees it. Every system call of the project and nearly all
+//! OS-level `unsafe` is in this crate, behind safe types. This crate does not know the protocol.
 //!
 //! ```text
 //!   reactor   readiness of many descriptors (epoll, kqueue; poll(2) for tests)
@@ -13,11 +13,11 @@
 //!   env       variables, unless the caller has fewer rights
 //! ```
 //!
-//! Invariants: every descriptor made here is close-on-exec, and every socket non-blocking.
-//! Interrupted calls are retried, except by the functions that wait: those report the interruption
-//! or return empty-handed, so that the caller can look at its own state again. No function panics
-//! on what the kernel, a peer or a caller's arguments say. What differs between systems is a
-//! sibling file, chosen at the `mod` line.
+//! Invariants: every descriptor made here is close-on-exec, and every socket is non-blocking.
+//! Interrupted calls are retried, except by the functions that wait. Those report the interruption
+//! or return without a result, so that the caller can check its own state again. No input from the
+//! kernel, a peer or a caller makes a function panic. Code that differs between systems is in
+//! sibling files, which the `mod` line selects.
 
 #![warn(unreachable_pub)]
 
@@ -49,7 +49,7 @@ mod imitation;
 #[cfg(windows)]
 mod windows;
 
-// What the code means by `libc`.
+// Module that the code uses under the name `libc`.
 #[cfg(all(unix, not(tautline_bsd)))]
 use ::libc;
 #[cfg(tautline_bsd)]

@@ -1,8 +1,8 @@
-//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections, and which
-//! user is at the other end. And datagrams over UDP.
+//! Stream sockets over TCP, Unix domain and vsock: addresses, listeners, connections and the
+//! identity of the peer. Also datagrams over UDP.
 //!
-//! Called by the transports. Nothing blocks: what would is reported as
-//! [`std::io::ErrorKind::WouldBlock`], readiness comes from a reactor. Errors carry the system's
+//! Used by the transports. No call blocks: a call that would block returns
+//! [`std::io::ErrorKind::WouldBlock`], and a reactor reports readiness. Errors carry the system's
 //! number (`raw_os_error`).
 
 use std::io;
@@ -46,15 +46,15 @@ pub use options::StreamOptions;
 pub use stream::{Shutdown, Stream};
 pub use unix_path::{SocketFile, clear_path, set_path_mode, temporary_directory};
 
-/// Whether the two ends of a Unix domain stream can share memory on this system.
+/// True if the two ends of a Unix domain stream can share memory on this system.
 pub const SHARES_MEMORY: bool = cfg!(linux_kernel);
 
-/// Bytes on their way that the shared memory of one direction holds.
+/// Capacity in bytes of the shared memory of one direction.
 pub const SHARED_CAPACITY: usize = if cfg!(simulated) { 32 * 1024 } else { 2 * 1024 * 1024 };
 
-/// Whether an error of [`Listener::accept`] is about the connection that was to be accepted
-/// (accept(2)): the next one may be tried at once. Any other, such as that the process has run out
-/// of descriptors or that a sandbox refuses the call, may come again as long as the connection
+/// True if an error of [`Listener::accept`] concerns only the connection that was being accepted
+/// (accept(2)). The caller may then accept the next connection at once. Other errors, such as a
+/// lack of descriptors or a sandbox that refuses the call, may repeat as long as the connection
 /// waits.
 pub fn concerns_one_connection(error: &io::Error) -> bool {
     let of_the_network = [

@@ -1,5 +1,5 @@
-//! Readiness of a few descriptors, asked once: what the owner of a socket sleeps in. For many
-//! descriptors that stay registered there is [`crate::reactor`].
+//! Readiness of a few descriptors, queried once. The owner of a socket sleeps in this call. For
+//! many descriptors that stay registered, see [`crate::reactor`].
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -11,15 +11,15 @@ use crate::fd::RawFd;
 use crate::libc;
 use crate::sys;
 
-/// One descriptor to watch; the layout of C's `struct pollfd`. A negative `fd` is skipped.
+/// One descriptor to watch, with the layout of C's `struct pollfd`. A negative `fd` is skipped.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollFd {
-    /// The descriptor. One that is not open is reported with [`PollFd::INVALID`].
+    /// The descriptor. A descriptor that is not open is reported with [`PollFd::INVALID`].
     pub fd: RawFd,
-    /// What to wait for.
+    /// Events to wait for.
     pub events: i16,
-    /// What happened; overwritten by [`poll`].
+    /// Events that occurred; overwritten by [`poll`].
     pub revents: i16,
 }
 
@@ -34,7 +34,7 @@ impl PollFd {
     pub const PRI: i16 = libc::POLLPRI;
     /// The other end hung up; always reported.
     pub const HUP: i16 = libc::POLLHUP;
-    /// The other end will send nothing more; nothing, on systems that do not tell.
+    /// The other end will send no further data. 0 on systems that do not report it.
     #[cfg(linux_kernel)]
     pub const ENDED: i16 = libc::POLLRDHUP;
     #[cfg(not(linux_kernel))]
@@ -53,8 +53,8 @@ const _: () = assert!(
     size_of::<PollFd>() == size_of::<libc::pollfd>() && align_of::<PollFd>() == align_of::<libc::pollfd>()
 );
 
-/// Waits until a descriptor is ready, and returns how many are; 0 after `timeout`. A signal ends
-/// the wait with [`io::ErrorKind::Interrupted`].
+/// Waits until a descriptor is ready, and returns the number of ready descriptors, or 0 after
+/// `timeout`. A signal ends the wait with [`io::ErrorKind::Interrupted`].
 pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> {
     // SAFETY: PollFd has the fields of libc::pollfd in the same order (repr(C)), the same size and
     // alignment (asserted above), and every bit pattern is valid for both.
@@ -65,7 +65,8 @@ pub fn poll(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<usize> 
     }
 }
 
-/// A set of signals that a thread has blocked while it sleeps in [`poll`], instead of its own.
+/// Set of signals that a thread blocks while it sleeps in [`poll`]. The set replaces the thread's
+/// own.
 #[derive(Clone, Copy)]
 pub struct SignalMask(libc::sigset_t);
 
@@ -74,22 +75,22 @@ thread_local! {
 }
 
 impl SignalMask {
-    /// The system's `sigset_t` at this place; `None` for null.
+    /// Reads the system's `sigset_t` at this place. Returns `None` for null.
     ///
     /// # Safety
     /// `mask` is null, or points to a `sigset_t` of the system.
     pub unsafe fn from_raw(mask: *const c_void) -> Option<SignalMask> {
-        // SAFETY: the caller's word; C may give it without alignment of ours.
+        // SAFETY: the caller guarantees the pointer. C may pass it without our alignment.
         (!mask.is_null()).then(|| SignalMask(unsafe { mask.cast::<libc::sigset_t>().read_unaligned() }))
     }
 
-    /// Whether a signal that this mask does not block was waiting: it is caught now, with
-    /// [`io::ErrorKind::Interrupted`].
+    /// Catches a pending signal that this mask does not block. Fails with
+    /// [`io::ErrorKind::Interrupted`] if there was one.
     pub fn catch(self) -> io::Result<()> {
         self.during(|| poll(&mut [], Some(Duration::ZERO))).map(|_| ())
     }
 
-    /// This mask is in force in every [`poll`] that the calling thread does within `call`.
+    /// Applies this mask to every [`poll`] that the calling thread makes within `call`.
     pub fn during<T>(self, call: impl FnOnce() -> T) -> T {
         struct Restore(Option<SignalMask>);
         impl Drop for Restore {

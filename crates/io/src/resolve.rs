@@ -1,10 +1,11 @@
-//! Host names to addresses. [`addresses`] asks the system at once. A [`Resolver`] does so off the
-//! caller's path: its one background thread asks for one name after the other, and calls back.
+//! Resolves host names to addresses. [`addresses`] asks the system directly. A [`Resolver`] works
+//! off the caller's path: its one background thread resolves one name after the other and calls
+//! back.
 //!
-//! The thread starts with the first question, and ends when it has had none for a while or when the
-//! resolver is dropped. A question in the hands of the system cannot be called back, and may stay
-//! there for long. So a question keeps its asker alive only while it is answered: the answer to an
-//! asker that is gone is thrown away, and what such an asker has still to ask is not asked.
+//! The thread starts with the first question. It ends when no question has come for a while or when
+//! the resolver is dropped. A question that the system is working on cannot be cancelled, and may
+//! take long. Therefore a question keeps its asker alive only while the callback runs. If the asker
+//! is gone, the answer is dropped, and its waiting questions are never sent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,19 +19,19 @@ mod lookup;
 
 pub use lookup::{addresses, numeric_addresses};
 
-/// Which addresses are wanted.
+/// Address families that the caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4 only.
     V4,
-    /// Both, in the system's order of preference (RFC 6724): unreachable ones last.
+    /// Both, in the system's order of preference (RFC 6724), which puts unreachable addresses last.
     Any,
     /// IPv6 only.
     V6,
 }
 
 impl Family {
-    /// Whether `address` is wanted.
+    /// True if the caller accepts `address`.
     pub fn admits(self, address: &IpAddr) -> bool {
         match self {
             Family::V4 => address.is_ipv4(),
@@ -40,7 +41,7 @@ impl Family {
     }
 }
 
-/// The addresses of a name, at least one, or the reason for none.
+/// The addresses of a name, at least one, or the error.
 pub type Outcome = io::Result<Vec<SocketAddr>>;
 
 /// Resolves host names on a background thread.
@@ -61,15 +62,15 @@ struct Shared {
 #[derive(Default)]
 struct State {
     questions: VecDeque<Question>,
-    /// Whether a thread is there to take them. It gives up the role under the lock, so that no
-    /// question is left to no thread.
+    /// True if a thread takes the questions. The thread clears this under the lock, so that no
+    /// question is left without a thread.
     running: bool,
     dropped: bool,
 }
 
 impl State {
-    /// Adds a question. Before the list grows, those go that no thread waits for; they are
-    /// returned.
+    /// Adds a question. Before the list grows, removes the questions whose asker is gone, and
+    /// returns them.
     fn add(&mut self, question: Question) -> VecDeque<Question> {
         let mut unwanted = VecDeque::new();
         if self.questions.len() == self.questions.capacity() {
@@ -90,15 +91,15 @@ struct Question {
     asker: Box<dyn Asker>,
 }
 
-/// What waits for an answer.
+/// Receiver of an answer.
 trait Asker: Send {
-    /// Whether it still does.
+    /// True if the asker still waits.
     fn waits(&self) -> bool;
-    /// This is the answer.
+    /// Delivers the answer.
     fn answer(self: Box<Self>, outcome: Outcome);
 }
 
-/// An asker that may go before the answer comes.
+/// An asker that may be dropped before the answer comes.
 struct Waiting<T, F> {
     asker: Weak<T>,
     done: F,
@@ -117,12 +118,12 @@ impl<T: Send + Sync, F: FnOnce(Arc<T>, Outcome) + Send> Asker for Waiting<T, F> 
 }
 
 impl Resolver {
-    /// A resolver without a thread as yet.
+    /// Creates a resolver. Its thread starts later.
     pub fn new() -> Self {
         Resolver::named("resolver")
     }
 
-    /// As [`new`](Resolver::new), with a name for the thread.
+    /// Same as [`new`](Resolver::new), with a name for the thread.
     pub fn named(name: &str) -> Self {
         Resolver::with_idle_time(name, IDLE)
     }
@@ -133,12 +134,12 @@ impl Resolver {
         Resolver { shared: Arc::new(shared) }
     }
 
-    /// Asks for the addresses of `host`, and returns at once. `done` is called on the resolver's
-    /// thread, with the asker, which is held no longer than that takes; never if the asker is gone
-    /// by then.
+    /// Asks for the addresses of `host`, and returns at once. The resolver's thread calls `done`
+    /// with the asker, and holds the asker only during that call. If the asker is gone by then,
+    /// `done` is never called.
     ///
     /// # Errors
-    /// No thread can be started. `done` is not called.
+    /// Fails if no thread can be started. `done` is not called then.
     pub fn resolve<T: Send + Sync + 'static>(
         &self,
         host: String,
@@ -158,7 +159,7 @@ impl Resolver {
         let unwanted = state.add(question);
         self.shared.changed.notify_one();
         drop(state);
-        // What askers have left to be dropped may be anything, so it goes outside the lock.
+        // The removed questions may own any value, so they are dropped outside the lock.
         drop(unwanted);
         Ok(())
     }
@@ -171,14 +172,14 @@ impl Default for Resolver {
 }
 
 impl Drop for Resolver {
-    /// Does not wait for the thread, which may be in the system's hands for long.
+    /// Does not wait for the thread, which a system call may block for long.
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.dropped = true;
         let unanswered = std::mem::take(&mut state.questions);
         drop(state);
         self.shared.changed.notify_one();
-        // Callbacks may own anything, so they go outside the lock.
+        // Callbacks may own any value, so they are dropped outside the lock.
         drop(unanswered);
     }
 }
@@ -199,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// The next question; none if the thread is to end.
+    /// Returns the next question, or `None` if the thread must end.
     fn next(&self) -> Option<Question> {
         let state = self.state();
         let nothing_to_do = |state: &mut State| state.questions.is_empty() && !state.dropped;
@@ -213,8 +214,8 @@ impl Shared {
     }
 }
 
-/// The order in which addresses are best tried (RFC 8305, section 4): the families by turns,
-/// beginning with that of the first, each in the order of before.
+/// Orders addresses as they are best tried (RFC 8305, section 4): alternates between the families,
+/// starting with the family of the first address. Each family keeps its order.
 pub fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut these, mut others): (VecDeque<_>, VecDeque<_>) =
@@ -230,8 +231,8 @@ pub fn by_turns(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Names without host names: a dotted IPv4 address, or an IPv6 address with or without brackets,
-/// and with a scope (`%eth0`, `%2`) if it is link-local. `None` for everything else.
+/// Parses a literal address: dotted IPv4, or IPv6 with or without brackets, and with a scope
+/// (`%eth0`, `%2`) if it is link-local. Returns `None` for any other text.
 pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(ip) = host.parse::<Ipv4Addr>() {
         return Some(SocketAddr::new(ip.into(), port));
@@ -248,8 +249,8 @@ pub fn parse_literal(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, scope).into())
 }
 
-/// The zone of an IPv6 address: the name or the number of an interface. Never 0, which would be
-/// none.
+/// Returns the zone of an IPv6 address: the number of an interface given by name or number. Never
+/// returns 0, which would mean no zone.
 pub fn parse_scope(scope: &str) -> Option<u32> {
     interfaces::scope_id(scope).or_else(|| scope.parse().ok().filter(|number| *number != 0))
 }
@@ -264,10 +265,10 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// How long the thread waits for another question.
+/// Time that the thread waits for another question.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Enough for the C library's resolver with all its plug-ins.
+/// Stack size. Sufficient for the C library's resolver with all its plug-ins.
 const STACK: usize = 512 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What every other module needs to call C: return values as `io::Result`, interrupted calls
-//! retried, and the descriptor primitives that differ between systems (`os`).
+//! Helpers for C calls: return values as `io::Result`, retries of interrupted calls, and the
+//! descriptor primitives that differ between systems (`os`).
 
 use std::io;
 use std::time::Duration;
@@ -27,17 +27,17 @@ pub(crate) use os::{REUSE_PORT_OF_THE_GONE, check_open};
 #[cfg(unix)]
 pub(crate) use posix::{REUSE_PORT_OF_THE_GONE, check_open, set_close_on_exec_and_nonblocking, timespec};
 
-/// The value of a C call that says -1 on failure.
+/// Returns the value of a C call that returns -1 on failure.
 pub(crate) fn check(value: libc::c_int) -> io::Result<libc::c_int> {
     if value == -1 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 
-/// The length a C call transferred, or its failure.
+/// Returns the length that a C call transferred, or its failure.
 pub(crate) fn check_length(value: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(value).map_err(|_| io::Error::last_os_error())
 }
 
-/// Whether the system does not have a call, or a sandbox does not allow it.
+/// True if the system lacks a call, or a sandbox forbids it.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
 }
@@ -53,8 +53,8 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T>
     }
 }
 
-/// A time span in whole milliseconds for calls that know no finer unit: rounded up, so that no
-/// thread wakes before its time, and -1 for "for ever".
+/// Converts a time span to whole milliseconds, for calls without a finer unit. Rounds up, so that
+/// no thread wakes too early. No span is -1, which means no limit.
 pub(crate) fn milliseconds(span: Option<Duration>) -> libc::c_int {
     match span {
         None => -1,

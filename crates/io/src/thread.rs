@@ -1,5 +1,5 @@
-//! The calling thread towards the scheduler: its name, cores, priority and signals. Background
-//! threads set themselves up with these as their first act.
+//! Settings of the calling thread: its name, cores, priority and signals. Background threads call
+//! these functions first.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,14 +19,15 @@ mod posix;
 #[cfg(unix)]
 use posix as common;
 
-/// A thread of our own, for as long as this lives: from its first act to its last. What it has
-/// registered with [`tautline_mem::thread::at_end`] is called at the end.
-#[must_use = "its end is the end of the thread"]
+/// Marks a thread of ours for as long as this value lives, from the thread's first act to its last.
+/// Functions registered with [`tautline_mem::thread::at_end`] run at the end.
+#[must_use = "the thread counts as ours only while this value lives"]
 #[derive(Debug)]
 pub struct OwnThread(tautline_mem::thread::OwnThread);
 
 impl OwnThread {
-    /// The calling thread is one. The program's signals are for the program's threads.
+    /// Marks the calling thread. Blocks all signals, because the program's signals belong to the
+    /// program's threads.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         block_all_signals();
@@ -34,8 +35,8 @@ impl OwnThread {
     }
 }
 
-/// Gives up the core once, and returns how many ticks passed until it was back: next to none on an
-/// idle core, much if another thread needed it.
+/// Yields the core once, and returns how many ticks passed until the thread ran again: very few on
+/// an idle core, many if another thread needed it.
 #[inline]
 pub fn yield_now_timed() -> u64 {
     let before = ticks();
@@ -43,8 +44,8 @@ pub fn yield_now_timed() -> u64 {
     ticks().saturating_sub(before)
 }
 
-/// Sleeps for `span`, whatever signals come. The standard library's panics in a sandbox that
-/// refuses clock_nanosleep.
+/// Sleeps for `span`, regardless of signals. The standard library's function panics in a sandbox
+/// that refuses clock_nanosleep.
 pub fn sleep(span: Duration) {
     let start = Instant::now();
     while let Some(left) = span.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
@@ -54,7 +55,7 @@ pub fn sleep(span: Duration) {
     }
 }
 
-/// Names the calling thread, with as much of `name` as the system has room for.
+/// Names the calling thread, with as much of `name` as the system has space for.
 pub fn set_name(name: &str) {
     let mut buffer = [0_u8; os::NAME_LENGTH + 1];
     let mut length = name.len().min(os::NAME_LENGTH);
@@ -67,48 +68,48 @@ pub fn set_name(name: &str) {
     }
 }
 
-/// Lets the calling thread run on these cores only. EINVAL if none of them exists, ENOTSUP where
-/// the system has no such thing.
+/// Restricts the calling thread to these cores. Fails with EINVAL if all of them are missing, and
+/// with ENOTSUP if the system does not support it.
 pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     os::set_affinity(cpus)
 }
 
-/// Lets the calling thread run on one core only.
+/// Restricts the calling thread to one core.
 pub fn pin(cpu: usize) -> io::Result<()> {
     set_affinity(&[cpu])
 }
 
-/// Sets scheduling policy and priority of the calling thread. A negative value leaves that one as
-/// it is; a priority outside the policy's range becomes the nearest within. ENOTSUP where the
-/// system has no such thing.
+/// Sets scheduling policy and priority of the calling thread. A negative value leaves the current
+/// setting. A priority outside the policy's range becomes the nearest one within it. Fails with
+/// ENOTSUP if the system does not support it.
 pub fn set_scheduling(policy: i32, priority: i32) -> io::Result<()> {
     common::set_scheduling(policy, priority)
 }
 
-/// How late the kernel may let the calling thread's timed waits end, to bundle wake-ups. Nothing
-/// where the system has no such setting.
+/// Sets how late the kernel may end the calling thread's timed waits in order to bundle wake-ups.
+/// Has no effect on systems without this setting.
 pub fn set_timer_slack_ns(nanos: u64) {
     os::set_timer_slack_ns(nanos);
 }
 
-/// Keeps signals of the process away from the calling thread. Background threads do so first, so
-/// that the program's handlers only ever run on its own threads.
+/// Blocks the process's signals in the calling thread. Background threads call this first, so that
+/// the program's handlers run only on its own threads.
 pub fn block_all_signals() {
     common::block_all_signals();
 }
 
-/// The process; another one after a fork.
+/// Returns the process id, which differs after a fork.
 pub fn process_id() -> u32 {
     std::process::id()
 }
 
-/// How many cores this process may run on, at least 1.
+/// Returns the number of cores that this process may use, at least 1.
 pub fn cpu_count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many threads of the whole system want to run just now, this one among them. `None` where the
-/// system does not tell. Takes some microseconds.
+/// Returns the number of runnable threads in the whole system, including this one. `None` if the
+/// system does not report it. Takes some microseconds.
 pub fn runnable() -> Option<usize> {
     os::runnable()
 }

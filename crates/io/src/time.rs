@@ -5,13 +5,13 @@
 #[cfg_attr(unix, path = "time/posix.rs")]
 mod os;
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the nanoseconds of the monotonic clock.
 #[inline]
 pub fn monotonic_nanos() -> u64 {
     os::monotonic_nanos()
 }
 
-/// Processor time that all threads of this process have used, in nanoseconds.
+/// Returns the processor time that all threads of this process have used, in nanoseconds.
 pub fn process_cpu_nanos() -> u64 {
     os::process_cpu_nanos()
 }

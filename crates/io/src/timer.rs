@@ -1,5 +1,5 @@
-//! A descriptor that becomes readable when a time has passed: what a driver registers in its
-//! reactor, so that another thread can arm a timer for it without waking it.
+//! A descriptor that becomes readable when a time has passed. A driver registers it in its reactor,
+//! so that another thread can arm a timer for the driver without waking it.
 
 #[cfg_attr(linux_kernel, path = "timer/timerfd.rs")]
 #[cfg_attr(windows, path = "timer/windows.rs")]
@@ -22,7 +22,7 @@ mod tests {
         poll(&mut [PollFd::new(timer.as_fd().as_raw_fd(), PollFd::IN)], timeout).unwrap() == 1
     }
 
-    /// Runs `test` with a timer of each kind that there is.
+    /// Runs `test` with a timer of each available kind.
     fn with_each(test: impl Fn(TimerFd)) {
         test(TimerFd::new().unwrap());
         #[cfg(linux_kernel)]
@@ -67,7 +67,7 @@ mod tests {
         timer.arm(Duration::MAX);
         timer.arm(Duration::from_micros(1));
         assert!(readable(&timer, None));
-        // Disarming takes back an expiry that was not seen.
+        // Disarming removes an expiry that was not seen.
         timer.disarm();
         assert!(!readable(&timer, Some(Duration::ZERO)));
     }

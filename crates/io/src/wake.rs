@@ -1,5 +1,5 @@
-//! A descriptor that any thread can make readable: how a sleeping owner or driver is woken. Wakes
-//! that come before the descriptor is drained merge into one.
+//! A descriptor that any thread can make readable, to wake a sleeping owner or driver. Several
+//! wake-ups before the descriptor is drained merge into one.
 
 mod any;
 #[cfg(linux_kernel)]

@@ -1,8 +1,8 @@
-//! What the code that is common to all systems means by `libc`, on Windows: Winsock's calls, types
-//! and numbers by the names of POSIX.
+//! The module `libc` on Windows, used by the code that all systems share. Gives Winsock's calls,
+//! types and numbers the names of POSIX.
 //!
-//! Error numbers are the system's, as `std::io::Error` has them; what C callers know by the same
-//! names are other numbers ([`crate::errno`]).
+//! Error numbers are the system's, as in `std::io::Error`. C callers know other numbers by the same
+//! names ([`crate::errno`]).
 
 #![allow(non_camel_case_types, reason = "C's names")]
 
@@ -19,7 +19,7 @@ pub(crate) type socklen_t = i32;
 pub(crate) type ssize_t = isize;
 pub(crate) type sa_family_t = u16;
 
-/// There are no signals to keep away; none of these can be made that means anything.
+/// Placeholder type. Windows has no signals, so no meaningful value exists.
 pub(crate) type sigset_t = u32;
 
 #[repr(C)]
@@ -93,19 +93,19 @@ pub(crate) use ws::{
     SO_ERROR, SO_KEEPALIVE, SO_LINGER, SO_RCVBUF, SO_REUSEADDR, SO_SNDBUF, SO_TYPE, SOL_SOCKET, TCP_KEEPCNT,
     TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_NODELAY,
 };
-/// A socket with both has what SO_REUSEADDR alone means here.
+/// Windows has no SO_REUSEPORT. SO_REUSEADDR alone has the meaning that both together have on Unix.
 pub(crate) const SO_REUSEPORT: c_int = ws::SO_REUSEADDR;
 pub(crate) use ws::{SD_BOTH as SHUT_RDWR, SD_RECEIVE as SHUT_RD, SD_SEND as SHUT_WR};
 
 pub(crate) const POLLIN: i16 = ws::POLLRDNORM;
 pub(crate) const POLLOUT: i16 = ws::POLLWRNORM;
-/// Winsock refuses to be asked for POLLPRI, and tells of urgent data as this.
+/// Winsock rejects a request for POLLPRI, and reports urgent data as this event.
 pub(crate) const POLLPRI: i16 = ws::POLLRDBAND;
 pub(crate) use ws::{POLLERR, POLLHUP, POLLNVAL};
 
 pub(crate) const AI_NUMERICHOST: c_int = ws::AI_NUMERICHOST as c_int;
 pub(crate) const EAI_AGAIN: c_int = ws::WSATRY_AGAIN;
-/// Here the numbers of the resolver are the system's: no other number stands for one of those.
+/// A value that never occurs. On Windows the resolver returns the system's numbers directly.
 pub(crate) const EAI_SYSTEM: c_int = -1;
 pub(crate) const EAI_MEMORY: c_int = base::ERROR_NOT_ENOUGH_MEMORY as c_int;
 
@@ -137,22 +137,21 @@ pub(crate) const ENOTCONN: c_int = ws::WSAENOTCONN;
 pub(crate) const ENOTSUP: c_int = ws::WSAEOPNOTSUPP;
 pub(crate) const EOPNOTSUPP: c_int = ws::WSAEOPNOTSUPP;
 pub(crate) const EPERM: c_int = base::ERROR_PRIVILEGE_NOT_HELD as c_int;
-/// Winsock has none; the number of what a connection aborts with.
+/// Winsock has no such number. This is the number with which a connection aborts.
 pub(crate) const EPROTO: c_int = ws::WSAECONNABORTED;
 pub(crate) const EPROTOTYPE: c_int = ws::WSAEPROTOTYPE;
 
 pub(crate) use ws::freeaddrinfo;
 
-/// POSIX's functions: with a socket as this crate numbers it, and a result that is -1 for a
-/// failure.
+/// Functions of POSIX, for a socket numbered as in this crate. The result is -1 for a failure.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $kind:ty as $given:ty),*);)*) => {$(
-        /// POSIX's function.
+        /// POSIX's function of this name.
         ///
         /// # Safety
-        /// That of the system's.
+        /// As for the system's function.
         pub(crate) unsafe extern "C" fn $name(fd: RawFd, $($argument: $kind),*) -> c_int {
-            // SAFETY: the caller's word.
+            // SAFETY: the caller guarantees it.
             unsafe { ws::$name(fd as ws::SOCKET, $($argument as $given),*) }
         }
     )*};
@@ -168,31 +167,31 @@ functions! {
     getsockopt(level: c_int as c_int, name: c_int as c_int, value: *mut c_void as *mut u8, length: *mut socklen_t as *mut socklen_t);
 }
 
-/// POSIX's function.
+/// POSIX's function of this name.
 ///
 /// # Safety
 /// `bytes` has `length` readable bytes.
 pub(crate) unsafe fn send(fd: RawFd, bytes: *const c_void, length: usize, flags: c_int) -> ssize_t {
     let length = c_int::try_from(length).unwrap_or(c_int::MAX);
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { ws::send(fd as ws::SOCKET, bytes.cast(), length, flags) as ssize_t }
 }
 
-/// POSIX's function.
+/// POSIX's function of this name.
 ///
 /// # Safety
 /// `bytes` has `length` writable bytes.
 pub(crate) unsafe fn recv(fd: RawFd, bytes: *mut c_void, length: usize, flags: c_int) -> ssize_t {
     let length = c_int::try_from(length).unwrap_or(c_int::MAX);
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { ws::recv(fd as ws::SOCKET, bytes.cast(), length, flags) as ssize_t }
 }
 
-/// POSIX's function. The library has to be started first.
+/// POSIX's function of this name. Starts Winsock first.
 ///
 /// # Safety
-/// Both strings are terminated or null, the hints null or what they are called, and the result goes
-/// where nothing else writes.
+/// Both strings are terminated or null. The hints are null or valid. The call has exclusive access
+/// to the result.
 pub(crate) unsafe fn getaddrinfo(
     host: *const c_char,
     service: *const c_char,
@@ -202,17 +201,17 @@ pub(crate) unsafe fn getaddrinfo(
     crate::sys::start_winsock();
     // SAFETY: null or a terminated string.
     if !host.is_null() && unsafe { *host } == 0 {
-        // Winsock takes no name for that of this host.
+        // Winsock takes an empty name for the name of this host.
         return ws::WSAHOST_NOT_FOUND;
     }
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     unsafe { ws::getaddrinfo(host.cast(), service.cast(), hints, result) }
 }
 
-/// POSIX's function.
+/// POSIX's function of this name.
 ///
 /// # Safety
-/// None is needed; it is as unsafe as POSIX's.
+/// Has no requirements; unsafe only because POSIX's function is.
 pub(crate) unsafe fn gai_strerror(number: c_int) -> *const c_char {
     match number {
         EAI_AGAIN => c"temporary failure in name resolution".as_ptr(),
@@ -220,12 +219,12 @@ pub(crate) unsafe fn gai_strerror(number: c_int) -> *const c_char {
     }
 }
 
-/// POSIX's function; that a connection is under way has its number, too.
+/// POSIX's function of this name. Reports a pending connection by POSIX's number.
 ///
 /// # Safety
 /// `address` has `length` readable bytes.
 pub(crate) unsafe fn connect(fd: RawFd, address: *const sockaddr, length: socklen_t) -> c_int {
-    // SAFETY: the caller's word.
+    // SAFETY: the caller guarantees it.
     let outcome = unsafe { ws::connect(fd as ws::SOCKET, address, length) };
     if outcome != 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock {
         // SAFETY: a number, and no preconditions.

@@ -8,25 +8,26 @@ use crate::{Answer, Entry, Fault, Resolver, is_name, may_stand_for};
 use tautline_policy::file::read_text;
 use tautline_policy::table::{Table, Value};
 
-/// The port of DNS.
+/// Port of DNS.
 const DNS_PORT: u16 = 53;
-/// The lease of an entry in NATS, if the file says nothing of it.
+/// Lease of an entry in NATS, if the file does not set one.
 const LEASE: Duration = Duration::from_secs(10);
-/// A file is read again as a whole, so its names need not be asked for.
+/// Lifetime of names from the file. A changed file is read again as a whole, so its names need no
+/// refresh.
 const NEVER: Duration = Duration::from_secs(1 << 30);
 
-/// What a names file says.
+/// Content of a names file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Names {
     /// Names with their endpoints.
     pub names: Vec<(String, Vec<String>)>,
-    /// Where the programs of this host write what they have bound.
+    /// Folder in which the programs of this host publish their bound endpoints.
     pub folder: Option<Folder>,
     /// Names in DNS.
     pub dns: Option<Dns>,
-    /// Where hosts tell each other what their programs have bound. For `taut names`, not for the
-    /// library.
+    /// Bucket through which hosts exchange the bound endpoints of their programs. Used by `taut
+    /// names`, not by the library.
     pub nats: Option<Nats>,
 }
 
@@ -34,11 +35,11 @@ pub struct Names {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Folder {
-    /// Where it is.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// What a bind opens beside `ipc`, for other hosts.
+    /// Endpoint that a bind opens for other hosts, in addition to `ipc`.
     pub tcp: Option<String>,
-    /// By which host others reach that, if not by its own address.
+    /// Host under which other hosts reach that endpoint, if it differs from the bound address.
     pub advertise: Option<String>,
 }
 
@@ -46,13 +47,14 @@ pub struct Folder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dns {
-    /// What stands behind each name.
+    /// Domain that is appended to each name.
     pub suffix: String,
-    /// The servers to ask, in turn; empty: those of `/etc/resolv.conf`.
+    /// Servers to ask, in order. If empty, the servers of `/etc/resolv.conf`.
     pub servers: Vec<SocketAddr>,
-    /// The port of servers that only have addresses, and no SRV records.
+    /// Port of servers that have addresses but no SRV records.
     pub port: Option<u16>,
-    /// Of a host with addresses of both families, those of both count, not only the IPv4 ones.
+    /// True if both IPv4 and IPv6 addresses of a host are used. If false, IPv6 addresses are used
+    /// only for hosts without IPv4 addresses.
     pub both_families: bool,
 }
 
@@ -60,22 +62,22 @@ pub struct Dns {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nats {
-    /// Its servers, as URLs.
+    /// URLs of the NATS servers.
     pub servers: Vec<String>,
-    /// The file with the credentials, if the servers ask for them.
+    /// Credentials file, if the servers require one.
     pub credentials: Option<PathBuf>,
-    /// The certificates of authorities to trust, for TLS.
+    /// Certificates of trusted authorities, for TLS.
     pub ca: Option<PathBuf>,
-    /// The name of the bucket.
+    /// Name of the bucket.
     pub bucket: String,
-    /// How long an entry counts after it was last renewed.
+    /// Time for which an entry stays valid after its last renewal.
     pub lease: Duration,
-    /// How many servers keep the bucket, where it is not there yet.
+    /// Number of servers that store the bucket, if it must be created.
     pub replicas: usize,
 }
 
 impl Names {
-    /// Reads a names file. `is_endpoint` says whether a text can be connected to.
+    /// Reads a names file. `is_endpoint` returns true for a text that can be connected to.
     ///
     /// # Errors
     /// The first fault of the text, with its line.
@@ -85,7 +87,8 @@ impl Names {
         if let Some(value) = table.take("names") {
             for (name, value) in value.table()?.all() {
                 if !is_name(name.get_ref()) {
-                    return Err(value.fault("is no name: letters, digits, `-`, `_`, and dots between them"));
+                    return Err(value
+                        .fault("is not a valid name: use letters, digits, `-`, `_`, and dots between them"));
                 }
                 let endpoints = value.each(|value| endpoint(value, is_endpoint))?;
                 names.names.push((name.into_inner(), endpoints));
@@ -95,7 +98,7 @@ impl Names {
         names.dns = table.take("dns").map(|value| dns(value.table()?)).transpose()?;
         names.nats = table.take("nats").map(|value| nats(value.table()?)).transpose()?;
         if names.nats.is_some() && names.folder.is_none() {
-            return Err(table.fault("`nats` is for what stands in `folder`, which is not here"));
+            return Err(table.fault("`nats` shares the entries of `folder`, which is missing"));
         }
         table.end("a names file has `names`, `folder`, `dns` and `nats`")?;
         Ok(names)
@@ -104,7 +107,7 @@ impl Names {
     /// Reads the file at a path.
     ///
     /// # Errors
-    /// What is wrong, in words, with the path.
+    /// An error message with the path.
     pub fn read(path: &Path, is_endpoint: &dyn Fn(&str) -> bool) -> Result<Self, String> {
         let said = |what: &dyn std::fmt::Display| format!("names {}: {what}", path.display());
         let text = read_text(path).map_err(|error| said(&error))?;
@@ -113,8 +116,8 @@ impl Names {
 }
 
 fn endpoint(value: Value<'_>, is_endpoint: &dyn Fn(&str) -> bool) -> Result<String, Fault> {
-    let wrong = value.fault("must have endpoints that can be connected to, of streams: \"tcp://host:port\"");
-    let source = value.fault("has a source address (`;`), which the endpoints of a name cannot have");
+    let wrong = value.fault("must list endpoints of streams to connect to, such as \"tcp://host:port\"");
+    let source = value.fault("has a source address (`;`), which endpoints of a name must not have");
     let text = value.text()?;
     match () {
         () if text.contains(';') && !text.starts_with("ipc://") => Err(source),
@@ -129,17 +132,17 @@ fn folder(mut table: Table<'_>) -> Result<Folder, Fault> {
     let advertise = table.take("advertise").map(Value::text).transpose()?;
     let tcp = table.take("tcp").map(|value| tcp(value, advertise.is_some())).transpose()?;
     if advertise.is_some() && tcp.is_none() {
-        return Err(table.fault("`advertise` is for `tcp`, which is not here"));
+        return Err(table.fault("`advertise` needs `tcp`, which is missing"));
     }
     table.end("`folder` has `path`, `tcp` and `advertise`")?;
     Ok(Folder { path, tcp, advertise })
 }
 
-/// What others cannot connect to needs another name for them.
+/// An endpoint that other hosts cannot connect to needs `advertise`, another host name for them.
 fn tcp(value: Value<'_>, is_advertised: bool) -> Result<String, Fault> {
     let wrong = value.fault("must be an endpoint to bind: \"tcp://10.0.0.5:*\"");
     let nowhere =
-        value.fault("is every address of this host, which others cannot connect to: it needs `advertise`");
+        value.fault("is the wildcard address, to which other hosts cannot connect: it needs `advertise`");
     let text = value.text()?;
     let Some((host, port)) = text.strip_prefix("tcp://").and_then(|address| address.rsplit_once(':')) else {
         return Err(wrong);
@@ -177,7 +180,8 @@ fn dns(mut table: Table<'_>) -> Result<Dns, Fault> {
 }
 
 fn server(value: Value<'_>) -> Result<SocketAddr, Fault> {
-    let wrong = value.fault("must be an address, perhaps with a port: \"10.0.0.10\", \"[2001:db8::1]:5353\"");
+    let wrong =
+        value.fault("must be an address with an optional port: \"10.0.0.10\", \"[2001:db8::1]:5353\"");
     let text = value.text()?;
     let plain = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
     plain.or_else(|_| text.parse()).map_err(|_| wrong)
@@ -194,14 +198,14 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
         replicas: 1,
     };
     if let Some(value) = table.take("bucket") {
-        let wrong = value.fault("must be of letters, digits, `-` and `_`");
+        let wrong = value.fault("must consist of letters, digits, `-` and `_`");
         nats.bucket = value.text()?;
         if !is_name(&nats.bucket) || nats.bucket.contains('.') {
             return Err(wrong);
         }
     }
     if let Some(value) = table.take("lease") {
-        let wrong = value.fault("must be seconds, from 1 to 86400");
+        let wrong = value.fault("must be a number of seconds from 1 to 86400");
         let seconds = value.number()?;
         nats.lease = Duration::from_secs(seconds);
         if !(1..=86_400).contains(&seconds) {
@@ -219,14 +223,15 @@ fn nats(mut table: Table<'_>) -> Result<Nats, Fault> {
     Ok(nats)
 }
 
-/// A path from the root: programs have different working directories.
+/// Reads an absolute path. Programs have different working directories, so a relative path is a
+/// fault.
 fn from_root(value: Value<'_>) -> Result<PathBuf, Fault> {
-    let wrong = value.fault("must be a path from the root, as programs work in different folders");
+    let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }
 
-/// The names that stand in the file itself.
+/// Resolves names that are listed in the file itself.
 pub(crate) struct FromFile;
 
 impl Resolver for FromFile {

@@ -1,10 +1,10 @@
-//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`; where there are none, and the file has a
-//! port, the addresses of `NAME.SUFFIX`.
+//! Names in DNS: the SRV records `_NAME._tcp.SUFFIX`. If there are no such records and the file has
+//! a port, the addresses of `NAME.SUFFIX`.
 //!
-//! A server of the answer is asked for again when the shortest time to live in it is over. Only an
-//! answer of the name's servers counts, be it that there is no such name; what says that a server
-//! has trouble, or nothing at all, is as if nothing had been asked. If that happens to one target
-//! of SRV records, the others still count, and so do the addresses that it had before.
+//! An answer is refreshed when the shortest time to live in it has passed. Only an answer of the
+//! name's own servers counts, including the answer that the name does not exist. An error of a
+//! server, or no response, leaves earlier results in force. If this happens for one target of SRV
+//! records, the other targets still count, and so do its earlier addresses.
 
 mod ask;
 
@@ -22,38 +22,38 @@ use simple_dns::TYPE;
 use simple_dns::rdata::RData;
 use tautline_policy::file::read_text;
 
-/// How long an answer counts at least: a time to live of 0 does not mean to ask all the time.
+/// Shortest lifetime of an answer, so that a time to live of 0 does not cause constant queries.
 const LEAST: Duration = Duration::from_secs(1);
-/// And at most, or if there are no such servers.
+/// Longest lifetime of an answer. Also the lifetime if DNS is not configured.
 const MOST: Duration = Duration::from_secs(3600);
-/// How long it counts that there is nothing by this name.
+/// Lifetime of the answer that a name does not exist.
 const NOTHING: Duration = Duration::from_secs(5);
 /// Most servers of one name.
 const MOST_SERVERS: usize = 1000;
-/// How long an answer counts at least for each question that it took: the servers of a name say how
-/// many that are.
+/// Shortest lifetime of an answer per query that it took. The servers of a name decide how many
+/// queries are needed.
 const EACH_QUESTION: Duration = Duration::from_millis(10);
-/// Where the system names its servers.
+/// File in which the system lists its servers.
 const SYSTEM: &str = "/etc/resolv.conf";
 
-/// How long the targets of SRV records are asked for, in all.
+/// Time limit for looking up all targets of the SRV records.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most targets whose addresses are remembered.
 const MOST_REMEMBERED: usize = 10_000;
-/// The port of DNS.
+/// Port of DNS.
 const PORT: u16 = 53;
-/// Most servers that the system's file names.
+/// Most servers that are read from the system's file.
 const MOST_OF_SYSTEM: usize = 3;
 
-/// Addresses of targets, as the server with this address has told them last.
+/// Last known addresses of each target, by the address of the server that was asked.
 type Remembered = BTreeMap<(SocketAddr, String), Vec<IpAddr>>;
 
-/// Asks DNS.
+/// Resolver that asks DNS.
 pub(crate) struct ByDns {
     remembered: Mutex<Remembered>,
 }
 
-/// For all names.
+/// Resolver for all names.
 pub(crate) static BY_DNS: ByDns = ByDns::new();
 
 impl ByDns {
@@ -90,19 +90,19 @@ impl Resolver for ByDns {
     }
 }
 
-/// The questions about one name.
+/// The queries for one name.
 struct Asking<'a> {
     dns: &'a Dns,
     servers: Vec<SocketAddr>,
-    /// The shortest time to live so far.
+    /// Shortest time to live so far.
     fresh_for: Duration,
-    /// How many were asked.
+    /// Number of queries so far.
     questions: u32,
 }
 
 impl Asking<'_> {
-    /// What the SRV records lead to; `None` if there are none. Of those with different priorities,
-    /// the first ones count.
+    /// Returns the addresses of the SRV targets, or `None` if there are no SRV records. Uses only
+    /// the records with the lowest priority number, which are preferred.
     fn services(
         &mut self,
         name: &str,
@@ -117,11 +117,11 @@ impl Asking<'_> {
         if services.is_empty() {
             return Ok(None);
         }
-        // The root stands for: there is no such service. Port 0 is none.
+        // The root as a target means that there is no such service. Port 0 is not a valid port.
         services.retain(|(_, port, target)| *port != 0 && !matches!(target.as_str(), "" | "."));
         let first = services.iter().map(|service| service.0).min();
         services.retain(|(priority, ..)| Some(*priority) == first);
-        // Each target is asked for once.
+        // Each target is looked up once.
         services.sort_by(|a, b| a.2.cmp(&b.2));
         let deadline = Instant::now() + PATIENCE;
         let (mut found, mut fault) = (Vec::new(), None);
@@ -132,7 +132,7 @@ impl Asking<'_> {
             let target = &services[0].2;
             let addresses = match Instant::now() < deadline {
                 true => self.addresses(target),
-                false => Err("there was no time to ask for all targets".to_owned()),
+                false => Err("not all targets were resolved in time".to_owned()),
             };
             let key = (self.servers[0], target.clone());
             let mut remembered = remembered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,15 +155,15 @@ impl Asking<'_> {
         }
         match fault {
             Some(why) if found.is_empty() => return Err(why),
-            // To be asked again soon.
+            // Ask again soon.
             Some(_) => self.fresh_for = self.fresh_for.min(NOTHING),
             None => {}
         }
         Ok(Some(found))
     }
 
-    /// The addresses of a host. One with addresses of both families is one host, which is not to be
-    /// connected to twice, unless the file says so.
+    /// Returns the addresses of a host. A host with addresses of both families must not be
+    /// connected to twice, so its IPv4 addresses are used, unless the file asks for both.
     fn addresses(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
         let mut found = Vec::new();
         self.each(host, TYPE::A, |data| {
@@ -181,12 +181,12 @@ impl Asking<'_> {
         Ok(found)
     }
 
-    /// Takes each record of this kind in the answer. Those of names that stand for the name (CNAME)
-    /// are among them.
+    /// Calls `take` for each record of this kind in the answer, including records of the names that
+    /// an alias (CNAME) leads to.
     fn each(&mut self, name: &str, kind: TYPE, mut take: impl FnMut(&RData<'_>)) -> Result<(), String> {
         self.questions = self.questions.saturating_add(1);
         let Reply(message) = ask::ask(&self.servers, name, kind)?;
-        let packet = ask::parse(&message).ok_or("an answer makes no sense")?;
+        let packet = ask::parse(&message).ok_or("an answer is malformed")?;
         for record in &packet.answers {
             let ttl = Duration::from_secs(record.ttl.into());
             self.fresh_for = self.fresh_for.min(ttl);
@@ -196,7 +196,7 @@ impl Asking<'_> {
     }
 }
 
-/// The servers to ask.
+/// Returns the servers to ask.
 fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     if !dns.servers.is_empty() {
         return Ok(dns.servers.clone());
@@ -208,8 +208,8 @@ fn servers(dns: &Dns) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
-/// The servers of a resolv.conf(5), read as glibc reads it: what stands behind the address is a
-/// comment. Without any it is the server of this host.
+/// Reads the servers of a resolv.conf(5) as glibc does: text after the address is a comment. If it
+/// lists no server, returns the server of this host.
 fn of_system(text: &str) -> Vec<SocketAddr> {
     let server = |line: &str| {
         let line = line.strip_prefix("nameserver")?.strip_prefix([' ', '\t'])?;
@@ -219,7 +219,7 @@ fn of_system(text: &str) -> Vec<SocketAddr> {
     if servers.is_empty() { vec![SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT)] } else { servers }
 }
 
-/// An address, perhaps with the interface that it counts on: `fe80::1%eth0`.
+/// Parses an address with an optional interface: `fe80::1%eth0`.
 fn server_of_system(text: &str) -> Option<SocketAddr> {
     let Some((address, zone)) = text.split_once('%') else {
         return Some(SocketAddr::new(text.parse().ok()?, PORT));

@@ -1,4 +1,5 @@
-//! The folder of a host: what its programs have bound, and what is known of other hosts.
+//! The folder of a host. It lists the bound endpoints of the host's programs, and known endpoints
+//! of other hosts.
 //!
 //! ```text
 //!  FOLDER/NAME/ID        an entry: the endpoints for other hosts, one a line
@@ -6,12 +7,12 @@
 //!  FOLDER/NAME/ID@HOST   an entry of another host, written by `taut names`
 //! ```
 //!
-//! The program that has bound holds a lock on its entry as long as it lives. The system gives the
-//! lock back when the program dies, however it dies. So an entry without a lock is that of a dead
-//! program: the next one that reads the folder removes it. An entry of another host has no lock.
+//! A program holds a lock on its entry as long as it lives. The system releases the lock when the
+//! program dies for any reason. An entry without a lock therefore belongs to a dead program, and
+//! the next reader of the folder removes it. An entry of another host has no lock.
 //!
-//! Only this user may write to the folder. Files that are no entries (`folder/entry.rs`) are left
-//! alone.
+//! Only this user may write to the folder. Files that are not entries (`folder/entry.rs`) are left
+//! unchanged.
 
 mod entry;
 
@@ -24,74 +25,75 @@ use std::time::Duration;
 use crate::{Answer, Entry, Folder, Names, Resolver, is_name, may_come_from_elsewhere};
 use entry::{FileName, Found, SOCKET, new_id};
 
-/// How often the folder is looked at.
+/// Interval at which the folder is read.
 const LOOK: Duration = Duration::from_millis(250);
 /// Most entries of a name.
 const MOST_ENTRIES: usize = 10_000;
-/// The file with what tells this host from others.
+/// File with the identifier of this host.
 const HOST: &str = ".host";
 
-/// What a program of this host has bound.
+/// The bound endpoints of a socket of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LocalEntry {
     /// The name.
     pub name: String,
-    /// What tells the entries of the name apart.
+    /// Identifier that distinguishes the entries of a name.
     pub id: String,
-    /// Where other hosts reach it; nowhere, perhaps.
+    /// Endpoints for other hosts; may be empty.
     pub remote: Vec<String>,
 }
 
 impl LocalEntry {
-    /// An entry.
+    /// Creates an entry.
     pub fn new(name: impl Into<String>, id: impl Into<String>, remote: Vec<String>) -> Self {
         LocalEntry { name: name.into(), id: id.into(), remote }
     }
 }
 
-/// A socket's entry in the folder. It goes with this value.
+/// A socket's entry in the folder. Dropping this value removes the entry.
 #[derive(Debug)]
 pub struct Registration {
     folder: PathBuf,
     id: String,
-    /// Locked, once the entry is there.
+    /// File of the entry, locked, once the entry is published.
     file: Option<File>,
-    /// A forked child leaves the entry alone.
+    /// Process that owns the entry. A forked child leaves the entry unchanged.
     process: u32,
 }
 
 impl Registration {
-    /// Makes the folder of the name, and chooses what the entry will be called.
+    /// Creates the folder of the name, and chooses the identifier of the entry.
     ///
     /// # Errors
-    /// The system's; [`io::ErrorKind::PermissionDenied`] for a folder that others can write to.
+    /// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
+    /// write to.
     pub fn prepare(folder: &Folder, name: &str) -> io::Result<Registration> {
         let folder = make_folder(folder, name)?;
         Ok(Registration { folder, id: new_id(), file: None, process: std::process::id() })
     }
 
-    /// What tells this entry from others, on any host.
+    /// Returns the identifier of this entry, which is unique across hosts.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The endpoint to listen at, for programs of this host.
+    /// Returns the endpoint to listen on for programs of this host.
     pub fn ipc(&self) -> String {
         ipc(&self.folder, &self.id)
     }
 
-    /// Writes the entry; `remote` are the endpoints for other hosts.
+    /// Writes the entry. `remote` lists the endpoints for other hosts.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn publish(&mut self, remote: &[String]) -> io::Result<()> {
-        // Locked before others see it.
+        // The file is locked before other programs see it.
         self.file = Some(entry::write(&self.folder, &FileName::local(&self.id), remote)?);
         Ok(())
     }
 
-    /// Takes the entry back.
+    /// Removes the entry.
     pub fn withdraw(&mut self) {
         if self.file.take().is_some() && self.process == std::process::id() {
             let _ = fs::remove_file(self.folder.join(&self.id));
@@ -105,7 +107,7 @@ impl Drop for Registration {
     }
 }
 
-/// Looks into the folder.
+/// Resolves names by the folder.
 pub(crate) struct InFolder;
 
 impl Resolver for InFolder {
@@ -130,16 +132,17 @@ impl Resolver for InFolder {
     }
 }
 
-/// All that programs of this host have bound.
+/// Returns the bound endpoints of all programs of this host.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::PermissionDenied`] for a folder that others can write to.
+/// The system's error, or [`io::ErrorKind::PermissionDenied`] for a folder that other users can
+/// write to.
 pub fn locals(folder: &Folder) -> io::Result<Vec<LocalEntry>> {
     let of = |name: String, found: Found| LocalEntry { name, id: found.id, remote: found.remote };
     Ok(all(folder)?.into_iter().filter(|(_, f)| f.host.is_none()).map(|(name, f)| of(name, f)).collect())
 }
 
-/// The names in the file and in its folder.
+/// Returns the names in the file and in its folder.
 ///
 /// # Errors
 /// As [`locals`].
@@ -151,7 +154,7 @@ pub fn known_names(names: &Names) -> io::Result<BTreeSet<String>> {
     Ok(known)
 }
 
-/// All entries of other hosts: the host, and what is bound there.
+/// Returns all entries of other hosts, each with its host.
 ///
 /// # Errors
 /// As [`locals`].
@@ -162,15 +165,15 @@ pub fn mirrored(folder: &Folder) -> io::Result<Vec<(String, LocalEntry)>> {
     Ok(all(folder)?.into_iter().filter_map(of).collect())
 }
 
-/// Writes an entry of another host, in place of what was there.
+/// Writes an entry of another host, and replaces an earlier one.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::InvalidInput`] for what cannot be an entry of another host,
-/// [`io::ErrorKind::AlreadyExists`] if a file that is no entry has its name.
+/// The system's error. [`io::ErrorKind::InvalidInput`] for an invalid entry of another host.
+/// [`io::ErrorKind::AlreadyExists`] if a file that is not an entry has its name.
 pub fn mirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<()> {
     let file = mirror_name(host, entry)?;
     if entry.remote.is_empty() || !entry.remote.iter().all(|endpoint| may_come_from_elsewhere(endpoint)) {
-        return Err(invalid("it has an endpoint that another host cannot have"));
+        return Err(invalid("its endpoints are missing or not allowed for another host"));
     }
     entry::write(&make_folder(folder, &entry.name)?, &file, &entry.remote)?;
     Ok(())
@@ -187,11 +190,11 @@ pub fn unmirror(folder: &Folder, host: &str, entry: &LocalEntry) -> io::Result<(
     entry::remove(&folder, &file)
 }
 
-/// What tells this host from others: made once by `new`, and kept in the folder.
+/// Returns the identifier of this host. `new` creates it once, and it is kept in the folder.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::PermissionDenied`] for a folder that others can write to,
-/// [`io::ErrorKind::InvalidData`] if the file of the host has something else.
+/// The system's error. [`io::ErrorKind::PermissionDenied`] for a folder that other users can write
+/// to. [`io::ErrorKind::InvalidData`] if the file of the host does not hold an identifier.
 pub fn host(folder: &Folder, new: impl FnOnce() -> String) -> io::Result<String> {
     make_private(&folder.path)?;
     let known = match entry::read_text(&folder.path.join(HOST)) {
@@ -203,19 +206,19 @@ pub fn host(folder: &Folder, new: impl FnOnce() -> String) -> io::Result<String>
         entry::place(&folder.path, HOST, &format!("{host}\n"))?;
         return Ok(host);
     }
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{HOST} has no name of a host"));
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("{HOST} does not hold a host name"));
     if is_part(&known) { Ok(known) } else { Err(wrong()) }
 }
 
 fn mirror_name(host: &str, entry: &LocalEntry) -> io::Result<FileName> {
     let file = FileName { id: entry.id.clone(), host: Some(host.to_owned()) };
     if !is_name(&entry.name) || FileName::parse(&file.to_string()).as_ref() != Some(&file) {
-        return Err(invalid("that is no name, host and id of an entry"));
+        return Err(invalid("the name, host or id of the entry is invalid"));
     }
     Ok(file)
 }
 
-/// Whether this can be a host: a name without dots.
+/// True if this can be a host: a name without dots.
 fn is_part(text: &str) -> bool {
     is_name(text) && !text.contains('.')
 }
@@ -224,7 +227,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// All entries. Folders that cannot be used are left out.
+/// Returns all entries. Skips folders that cannot be used.
 fn all(folder: &Folder) -> io::Result<Vec<(String, Found)>> {
     let listed = match entry::check_folder(&folder.path).and_then(|()| fs::read_dir(&folder.path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -240,29 +243,29 @@ fn all(folder: &Folder) -> io::Result<Vec<(String, Found)>> {
     Ok(all)
 }
 
-/// The entries of one name; if they cannot be read, in words, why.
+/// Returns the entries of one name, or an error message if they cannot be read.
 fn entries_of(folder: &Folder, name: &str) -> Result<Vec<Found>, String> {
     let path = folder.path.join(name);
     let said = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     match entry::check_folder(&folder.path) {
-        // No name is bound on this host.
+        // No program of this host has bound a name.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         checked => checked.map_err(|error| said(&folder.path, error))?,
     }
     entries_in(&path).map_err(|error| said(&path, error))
 }
 
-/// The entries in the folder of a name. Those of dead programs are removed.
+/// Returns the entries in the folder of a name. Removes those of dead programs.
 fn entries_in(path: &Path) -> io::Result<Vec<Found>> {
     let listed = match entry::check_folder(path).and_then(|()| fs::read_dir(path)) {
-        // The name is not bound on this host.
+        // No program of this host has bound the name.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
     };
     let mut found = Vec::new();
     for file in listed.flatten().filter_map(|file| file.file_name().into_string().ok()) {
         if let Some(name) = FileName::parse(&file) {
-            // It may be gone by now.
+            // The file may have been removed since.
             found.extend(entry::read(path, name));
         } else {
             entry::sweep(path, &file);
@@ -274,7 +277,7 @@ fn entries_in(path: &Path) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Makes the folder of a name.
+/// Creates the folder of a name.
 fn make_folder(folder: &Folder, name: &str) -> io::Result<PathBuf> {
     make_private(&folder.path)?;
     let path = folder.path.join(name);
@@ -282,8 +285,8 @@ fn make_folder(folder: &Folder, name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Makes a folder, and those above it, for this user alone. One that is there already must be one
-/// that only this user can write to.
+/// Creates a folder and its parents for this user alone. An existing folder must be writable by
+/// this user only.
 fn make_private(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -291,7 +294,8 @@ fn make_private(path: &Path) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
     entry::check_folder(path).map_err(|error| {
-        // With the path: this is told where the caller only has a number.
+        // With the path, because the caller reports this error where it would otherwise have only a
+        // number.
         io::Error::new(error.kind(), format!("{}: {error}", path.display()))
     })
 }

@@ -1,4 +1,4 @@
-//! What names stand for: `name://orders` in place of an endpoint.
+//! Resolves names such as `name://orders`, which replace endpoints.
 //!
 //! ```text
 //!  names file ── [names]  ─▶ FromFile ──┐
@@ -6,8 +6,8 @@
 //!            └── [dns]    ─▶ ByDns ─────┘
 //! ```
 //!
-//! A file says which resolvers are asked. It is read as a whole or not at all: what has no meaning
-//! is a fault with its line. `docs/use/names.md` describes it.
+//! A names file selects the resolvers. It is read as a whole or not at all: an unknown or invalid
+//! value is a fault with its line. `docs/use/names.md` describes the file.
 //!
 //! ```
 //! use tautline_names::{Names, RESOLVERS};
@@ -29,44 +29,44 @@ pub use tautline_policy::{Fault, file};
 
 use std::time::Duration;
 
-/// What stands before a name.
+/// Scheme of a name.
 pub const SCHEME: &str = "name";
 
 /// Most bytes of a name.
 pub const MOST_BYTES: usize = 200;
 
-/// Most endpoints that an answer names as left out.
+/// Most refused endpoints that an answer lists.
 pub const MOST_REFUSED: usize = 100;
 
 /// One socket, or one server, behind a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
-    /// What it is registered as, if it is a socket of this host.
+    /// Id under which it is registered, if it is a socket of this host.
     pub id: Option<String>,
-    /// The ways to it, the nearest one first.
+    /// Endpoints that lead to it, the nearest first.
     pub endpoints: Vec<String>,
 }
 
-/// What a resolver knows of a name.
+/// Answer of a resolver for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// What it stands for; nothing, perhaps.
+    /// Sockets and servers behind the name; may be empty.
     pub entries: Vec<Entry>,
-    /// Endpoints that were left out, because a name may not stand for them. At most
+    /// Endpoints that were left out because a name may not stand for them. At most
     /// [`MOST_REFUSED`].
     pub refused: Vec<String>,
-    /// When to ask again.
+    /// Time after which to ask again.
     pub fresh_for: Duration,
 }
 
 impl Answer {
-    /// An answer that nothing was left out of.
+    /// Creates an answer without refused endpoints.
     pub fn new(entries: Vec<Entry>, fresh_for: Duration) -> Self {
         Answer { entries, refused: Vec::new(), fresh_for }
     }
 
-    /// Without the endpoints that a name may not stand for.
+    /// Moves the endpoints that a name may not stand for to `refused`.
     fn admit(mut self, is_of_this_host: bool) -> Self {
         for entry in &mut self.entries {
             let may_be_ipc = is_of_this_host || entry.id.is_some();
@@ -79,15 +79,15 @@ impl Answer {
     }
 }
 
-/// Knows names.
+/// Source of names.
 pub trait Resolver: Send + Sync {
-    /// What messages to people call it.
+    /// Returns the title of this resolver for messages to users.
     fn title(&self) -> &'static str;
 
-    /// What a name stands for now, as this resolver was told. May take seconds.
+    /// Returns the current entries of a name, unchecked. May take seconds.
     ///
     /// # Errors
-    /// It cannot be asked: in words, why. What it has said before still counts.
+    /// An error message if the resolver cannot be asked. Its earlier answers stay valid.
     fn look_up(&self, names: &Names, name: &str) -> Result<Answer, String>;
 
     /// True if all its entries come from this host, so that `ipc` may be among them.
@@ -95,12 +95,12 @@ pub trait Resolver: Send + Sync {
         false
     }
 
-    /// What a name may stand for now: the answer of [`Resolver::look_up`] without the endpoints
-    /// that it may not stand for. May take seconds.
+    /// Returns the current entries of a name: the answer of [`Resolver::look_up`] without the
+    /// endpoints that a name may not stand for. May take seconds.
     ///
-    /// Only endpoints of streams are left. An `inproc` endpoint would lead into the program itself,
-    /// past CURVE and ZAP. An `ipc` endpoint counts only from this host. A `tcp` endpoint has no
-    /// source address, which a rule of a policy could take for the destination.
+    /// Only endpoints of streams remain. An `inproc` endpoint would lead into the program itself,
+    /// past CURVE and ZAP. An `ipc` endpoint is accepted only from this host. A `tcp` endpoint must
+    /// not have a source address, because a policy rule could mistake it for the destination.
     ///
     /// # Errors
     /// As [`Resolver::look_up`].
@@ -109,12 +109,12 @@ pub trait Resolver: Send + Sync {
     }
 }
 
-/// Whether an entry that another host has written may have this endpoint.
+/// True if an entry that another host has written may have this endpoint.
 pub(crate) fn may_come_from_elsewhere(endpoint: &str) -> bool {
     may_stand_for(endpoint, false)
 }
 
-/// Whether a name may stand for an endpoint.
+/// True if a name may stand for an endpoint.
 pub(crate) fn may_stand_for(endpoint: &str, may_be_ipc: bool) -> bool {
     let Some((scheme, address)) = endpoint.split_once("://") else { return false };
     let is_text = !address.is_empty() && !endpoint.chars().any(char::is_control);
@@ -126,10 +126,10 @@ pub(crate) fn may_stand_for(endpoint: &str, may_be_ipc: bool) -> bool {
         }
 }
 
-/// All resolvers. Each answers with no entries where the file does not mention it.
+/// All resolvers. A resolver that the file does not mention answers without entries.
 pub static RESOLVERS: [&dyn Resolver; 3] = [&config::FromFile, &folder::InFolder, &dns::BY_DNS];
 
-/// Whether this can be a name: letters, digits, `-`, `_`, and dots between them.
+/// True if this is a valid name: letters, digits, `-`, `_`, and dots between them.
 pub fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         !label.is_empty()

@@ -1,23 +1,23 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How far an address reaches.
+/// Range from which an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scope {
     /// This machine.
     Loopback,
-    /// A network that is not the internet: RFC 1918, RFC 4193, RFC 6598 and link-local addresses.
+    /// A private network: RFC 1918, RFC 4193, RFC 6598 and link-local addresses.
     Private,
     /// The internet.
     Public,
-    /// Each interface: an address that is to be bound and is none.
+    /// All interfaces: the wildcard address of a bind.
     Every,
-    /// A name that was not looked up yet, or no address of the internet protocol.
+    /// A name that was not looked up yet, or an endpoint without an IP address.
     Unknown,
 }
 
 impl Scope {
-    /// Of an address.
+    /// Returns the scope of an address.
     pub fn of(address: Option<IpAddr>) -> Self {
         match address {
             None => Scope::Unknown,
@@ -49,7 +49,7 @@ impl Scope {
     }
 }
 
-/// Addresses that begin alike: `10.0.0.0/8`, or one.
+/// A range of addresses with a common prefix (`10.0.0.0/8`), or one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Network {
     bits: u128,
@@ -66,7 +66,7 @@ impl Network {
         let (bits, most, is_v4) = bits(address.parse().ok()?);
         let length: u32 = length.unwrap_or(most);
         let network = Network { bits: bits & mask(length), length, is_v4 };
-        // Bits behind the length are a mistake of its writer's.
+        // Bits behind the prefix length are probably a mistake in the file.
         (length <= most && network.bits == bits).then_some(network)
     }
 
@@ -76,7 +76,7 @@ impl Network {
     }
 }
 
-/// The bits of an address from the left, their number, and whether it is of version 4.
+/// Returns the bits of an address from the left, their number, and true for version 4.
 fn bits(address: IpAddr) -> (u128, u32, bool) {
     match address {
         IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32, true),

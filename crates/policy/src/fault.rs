@@ -1,12 +1,12 @@
 use std::fmt;
 
-/// Why a file cannot be used.
+/// Reason why a file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// The line that it is in, from 1; 0 if it is in none.
+    /// Line of the fault, from 1; 0 if it has no line.
     pub line: usize,
-    /// What is wrong, in words.
+    /// Description of the fault.
     pub what: String,
 }
 

@@ -1,21 +1,21 @@
 //! Opens and reads files of settings: policies, names files, keys, certificates.
 //!
-//! The path of such a file may lead to a pipe, which blocks its reader until something writes, or
-//! to a device, which may never end. So only regular files are opened, and no more than a limit is
-//! read.
+//! The path of such a file may lead to a pipe, which blocks its reader until another process
+//! writes, or to a device, which may never end. Therefore this module opens only regular files and
+//! limits the number of bytes that it reads.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest text of settings, in bytes.
+/// Length of the longest settings file in bytes.
 pub const LONGEST: u64 = 16 << 20;
 
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::IsADirectory`] for a folder, [`io::ErrorKind::InvalidInput`] for
-/// a pipe, a device or a socket.
+/// The system's error. [`io::ErrorKind::IsADirectory`] for a folder.
+/// [`io::ErrorKind::InvalidInput`] for a pipe, a device or a socket.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -27,14 +27,15 @@ pub fn open(path: &Path) -> io::Result<File> {
     match () {
         () if kind.is_file() => Ok(file),
         () if kind.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
-        () => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        () => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
 }
 
 /// Reads the text of a regular file.
 ///
 /// # Errors
-/// As [`open`]; [`io::ErrorKind::InvalidData`] if it is not UTF-8, or longer than [`LONGEST`].
+/// As [`open`]. [`io::ErrorKind::InvalidData`] if the text is not UTF-8, or longer than
+/// [`LONGEST`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     let file = open(path)?;
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "it is longer than 16 MiB");
@@ -42,7 +43,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
         return Err(too_long());
     }
     let mut text = String::new();
-    // It may be growing.
+    // The file may grow during the read.
     let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
     if length as u64 > LONGEST { Err(too_long()) } else { Ok(text) }
 }

@@ -1,6 +1,6 @@
-//! Files with CURVE keys, as `taut keygen` writes them: `public = "..."`, and in a key pair
-//! `secret = "..."`, each of 40 characters of Z85 (RFC 32). A line that begins with `#` is a
-//! comment. One that is a key and nothing else is a public key.
+//! Files with CURVE keys, as `taut keygen` writes them: `public = "..."`, and in a key pair also
+//! `secret = "..."`. Each key has 40 characters of Z85 (RFC 32). A line that begins with `#` is a
+//! comment. A line that is only a key is a public key.
 
 use std::fs;
 use std::io::{self, Read};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// The characters of a key in Z85.
+/// Number of characters of a key in Z85.
 const LENGTH: usize = 40;
-/// The longest file, in bytes: thousands of keys.
+/// Length of the longest file in bytes; it holds thousands of keys.
 const LONGEST: u64 = 1 << 20;
-/// What is wrong with a file of public keys.
-const NO_KEY: &str = "has a line that is no public key of 40 characters";
+/// Description of a fault in a file of public keys.
+const NO_KEY: &str = "has a line that is not a public key of 40 characters";
 
-/// A key pair; both in Z85. The secret one is overwritten when it is dropped.
+/// A key pair, both keys in Z85. The secret key is overwritten in memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pair {
     /// The public key.
@@ -27,7 +27,7 @@ pub struct Pair {
 /// Reads a key pair.
 ///
 /// # Errors
-/// The system's; `InvalidData` for a file that has not exactly one of each key.
+/// The system's error, or `InvalidData` for a file without exactly one key of each kind.
 pub fn pair(path: &Path) -> io::Result<Pair> {
     let text = read(path).map_err(|error| with(path, &error))?;
     let keys = |name| lines(&text).filter(move |line| line.name == name).map(|line| line.key);
@@ -43,7 +43,7 @@ pub fn pair(path: &Path) -> io::Result<Pair> {
 /// Reads the public keys of one file.
 ///
 /// # Errors
-/// The system's; `InvalidData` for a line that is no key.
+/// The system's error, or `InvalidData` for a line that is not a key.
 pub fn publics(path: &Path) -> io::Result<Vec<String>> {
     let (keys, is_whole) = publics_of(path).map_err(|error| with(path, &error))?;
     if is_whole { Ok(keys) } else { Err(wrong(path, NO_KEY)) }
@@ -52,23 +52,23 @@ pub fn publics(path: &Path) -> io::Result<Vec<String>> {
 /// The clients that may connect.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Clients {
-    /// Each public key, with the user id of its owner: the name of the file without its extension.
-    /// Files come in the order of their names.
+    /// Public keys, each with the user id of its owner, which is the name of the file without its
+    /// extension. Sorted by file name.
     pub keys: Vec<(String, String)>,
-    /// Files and lines that admit no client, in words.
+    /// Descriptions of the files and lines that admit no client.
     pub faults: Vec<String>,
-    /// Files of the folder that are not called `NAME.pub`. They admit no client.
+    /// Files of the folder whose name is not `NAME.pub`, and which therefore admit no client.
     pub ignored: Vec<PathBuf>,
     /// True if the system could not read one of the files, so that another try may help.
     pub is_partial: bool,
 }
 
 /// Reads the public keys of a file, or of the files `NAME.pub` of a folder. Each line and each file
-/// counts by itself: a malformed one admits no client and changes nothing about the others.
+/// counts separately: a malformed one admits no client and does not affect the others.
 ///
 /// # Errors
-/// The system's: the file or the folder is not there or cannot be read, or the process has no
-/// descriptor or no memory left for one of the files.
+/// The system's error: the file or the folder is missing or cannot be read, or the process lacks a
+/// descriptor or memory for one of the files.
 pub fn clients(path: &Path) -> io::Result<Clients> {
     let mut clients = Clients::default();
     if !path.is_dir() {
@@ -94,7 +94,7 @@ pub fn clients(path: &Path) -> io::Result<Clients> {
         }
         match publics_of(&file) {
             Err(error) if is_exhausted(&error) => return Err(with(&file, &error)),
-            // It was removed a moment ago.
+            // The file was removed a moment ago.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             read => clients.add(&file, read),
         }
@@ -103,7 +103,7 @@ pub fn clients(path: &Path) -> io::Result<Clients> {
 }
 
 impl Clients {
-    /// Adds the keys of a file, or the reason why it has none.
+    /// Adds the keys of a file, or the reason why it has no keys.
     fn add(&mut self, file: &Path, read: io::Result<(Vec<String>, bool)>) {
         match read {
             Ok((keys, is_whole)) => {
@@ -120,12 +120,12 @@ impl Clients {
     }
 }
 
-/// The user id of those whose keys are in this file.
+/// Returns the user id of the clients whose keys are in this file.
 pub(crate) fn owner(file: &Path) -> String {
     file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The keys of a file; false: it also has a line that is none.
+/// Returns the keys of a file. The flag is false if it also has an invalid line.
 fn publics_of(path: &Path) -> io::Result<(Vec<String>, bool)> {
     let (mut keys, mut is_whole) = (Vec::new(), true);
     for line in lines(&read(path)?).filter(|line| line.name != "secret") {
@@ -140,7 +140,7 @@ fn publics_of(path: &Path) -> io::Result<(Vec<String>, bool)> {
 fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     let mut text = Zeroizing::new(String::new());
     let file = crate::file::open(path)?;
-    // In one piece, so that no copy is left in memory.
+    // Reserve the whole length first, so that growing leaves no copy of a key in memory.
     text.reserve(file.metadata()?.len().min(LONGEST) as usize + 1);
     let length = file.take(LONGEST + 1).read_to_string(&mut text)?;
     if length as u64 > LONGEST {
@@ -149,17 +149,17 @@ fn read(path: &Path) -> io::Result<Zeroizing<String>> {
     Ok(text)
 }
 
-/// True if the process has no descriptor or no memory left, so that the error says nothing about
-/// the file.
+/// True if the process has run out of descriptors or memory, so that the error does not concern the
+/// file.
 pub fn is_exhausted(error: &io::Error) -> bool {
-    // The numbers of ENFILE and EMFILE on every Unix.
+    // Numbers of ENFILE and EMFILE on every Unix.
     let descriptors = cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24));
     descriptors || error.kind() == io::ErrorKind::OutOfMemory
 }
 
 struct Line<'a> {
     name: &'a str,
-    /// `None`: what stands there is no key.
+    /// `None` if the text is not a key.
     key: Option<&'a str>,
 }
 
@@ -174,7 +174,7 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Z85 has a `#`, too.
+/// A key in Z85 may also begin with `#`.
 fn is_comment(line: &str) -> bool {
     line.starts_with('#') && !is_key(line)
 }

@@ -1,7 +1,7 @@
-//! What the sockets of a host may do.
+//! Rules that control the sockets of a host.
 //!
-//! A policy is a file of rules. For each bind, each connect and each peer that comes, the first
-//! rule that fits says what happens; without one that fits it is allowed, as without a policy.
+//! A policy is a file of rules. For each bind, connect and incoming peer, the first matching rule
+//! decides. If no rule matches, the action is allowed, as without a policy.
 //!
 //! ```
 //! use tautline_policy::{Action, Call, Policy, Question};
@@ -16,9 +16,8 @@
 //! assert_eq!(policy.decide(&question).action, Action::Allow);
 //! ```
 //!
-//! A file is read as a whole or not at all: a word that is not known, a value that makes no sense
-//! and a rule that can never be asked are faults, each with its line.
-//! `docs/reference/policy-file.md` describes the file.
+//! A file is read as a whole or not at all. An unknown word, an invalid value and a rule that can
+//! never apply are faults, each with its line. `docs/reference/policy-file.md` describes the file.
 
 #![forbid(unsafe_code)]
 
@@ -46,7 +45,7 @@ use rule::Rule;
 use std::path::PathBuf;
 use topics::Grant;
 
-/// The ready-made policies: name and text.
+/// The built-in policies: name and text.
 pub const READY: [(&str, &str); 3] = [
     ("audit", include_str!("ready/audit.toml")),
     ("loopback", include_str!("ready/loopback.toml")),
@@ -62,29 +61,30 @@ pub struct Policy {
     wraps: Vec<Wrap>,
 }
 
-/// CURVE or TLS that is put on by the library.
+/// CURVE or TLS that the library adds to a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wrap {
-    /// What rules call it.
+    /// Name that rules use.
     pub name: String,
-    /// The file with this host's key pair, as `taut keygen` writes it. Clients may do without: they
-    /// have a new one each time then.
+    /// File with this host's key pair, as `taut keygen` writes it. Clients may omit it and then use
+    /// a new pair each time.
     pub key: Option<PathBuf>,
-    /// Which key a server has, by the endpoint that is connected to.
+    /// Keys of servers, by the endpoint that a socket connects to.
     servers: Vec<(Pattern, Key)>,
-    /// The keys of clients that may connect: a folder of files, or one file. `None`: each may.
+    /// Keys of the clients that may connect: a folder of files, or one file. If `None`, all clients
+    /// may connect.
     pub clients: Option<PathBuf>,
-    /// It is TLS, with these files, and nothing of the above.
+    /// Files for TLS. If set, the wrap is TLS and the fields above are unused.
     pub tls: Option<TlsWrap>,
 }
 
-/// A public key: itself, or a file that has it.
+/// A public key: its text, or a file that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
-    /// The 40 characters of Z85.
+    /// Text of 40 characters in Z85.
     Text(String),
-    /// Where it is.
+    /// Path of the file.
     File(PathBuf),
 }
 
@@ -97,62 +97,63 @@ impl Policy {
         parse::policy(text)
     }
 
-    /// A policy that comes with the library.
+    /// Returns a built-in policy.
     pub fn ready(name: &str) -> Option<Self> {
         let (_, text) = READY.iter().find(|(known, _)| *known == name)?;
-        // They are tested to have no fault.
+        // A test checks that the built-in policies have no fault.
         parse::ready(name, text).ok()
     }
 
-    /// What the first rule that fits says.
+    /// Returns the verdict of the first matching rule.
     pub fn decide(&self, question: &Question<'_>) -> Verdict {
         let found = self.rules.iter().find(|rule| rule.fits(question));
         found.map_or_else(Verdict::default, Rule::verdict)
     }
 
-    /// Whether anything depends on the peers that come.
+    /// True if a rule depends on incoming peers.
     pub fn asks_of_peers(&self) -> bool {
         self.rules.iter().any(|rule| rule.is_about(Call::Accept))
     }
 
-    /// Whether any of that depends on the user ids that an authentication handler gives.
+    /// True if a rule depends on the user ids that an authentication handler returns.
     pub fn asks_for_user_ids(&self) -> bool {
         self.rules.iter().any(|rule| !rule.user_ids.is_empty())
     }
 
-    /// The topics that the peer of this question may use, if anything says so.
+    /// Returns the topics that the peer of this question may use, if an entry restricts them.
     pub fn topics(&self, question: &Question<'_>) -> Option<Topics> {
         topics::granted(&self.grants, question)
     }
 
-    /// Whether anything says which topics peers may use.
+    /// True if an entry restricts the topics of peers.
     pub fn has_topics(&self) -> bool {
         !self.grants.is_empty()
     }
 
-    /// What no rule says: how much there may be of it.
+    /// Returns the limits, which do not depend on rules.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The wrap of this name.
+    /// Returns the wrap of this name.
     pub fn wrap(&self, name: &str) -> Option<&Wrap> {
         self.wraps.iter().find(|wrap| wrap.name == name)
     }
 
-    /// All wraps.
+    /// Returns all wraps.
     pub fn wraps(&self) -> &[Wrap] {
         &self.wraps
     }
 }
 
 impl Wrap {
-    /// The key of the server at this endpoint.
+    /// Returns the key of the server at this endpoint.
     pub fn server(&self, endpoint: &str) -> Option<&Key> {
         self.servers.iter().find(|(pattern, _)| pattern.fits_endpoint(endpoint)).map(|(_, key)| key)
     }
 
-    /// The user id of the server at this endpoint, the name of its file; empty without a file.
+    /// Returns the user id of the server at this endpoint, which is the name of its file. Empty if
+    /// there is no file.
     pub fn server_id(&self, endpoint: &str) -> String {
         match self.server(endpoint) {
             Some(Key::File(path)) => keys::owner(path),
@@ -160,7 +161,7 @@ impl Wrap {
         }
     }
 
-    /// All servers' keys.
+    /// Returns the keys of all servers.
     pub fn servers(&self) -> impl Iterator<Item = &Key> {
         self.servers.iter().map(|(_, key)| key)
     }

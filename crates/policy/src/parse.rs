@@ -1,4 +1,4 @@
-//! From the text of a policy to its rules.
+//! Converts the text of a policy to its rules.
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ const SCOPES: [(&str, Scope); 5] = [
 ];
 const MECHANISMS: [(&str, &str); 4] =
     [("NULL", "NULL"), ("PLAIN", "PLAIN"), ("CURVE", "CURVE"), ("GSSAPI", "GSSAPI")];
-/// Those of a wrap; whether it is TLS.
+/// Protocols of a wrap, each with true for TLS.
 const PROTOCOLS: [(&str, bool); 2] = [("curve", false), ("tls", true)];
 const TYPES: [&str; 21] = [
     "PAIR", "PUB", "SUB", "REQ", "REP", "DEALER", "ROUTER", "PULL", "PUSH", "XPUB", "XSUB", "STREAM",
     "SERVER", "CLIENT", "RADIO", "DISH", "GATHER", "SCATTER", "DGRAM", "PEER", "CHANNEL",
 ];
 
-/// A policy of a file.
+/// Reads the policy of a file.
 pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
     let mut table = Table::parse(text)?;
     let mut policy = Policy::default();
@@ -56,14 +56,14 @@ pub(crate) fn policy(text: &str) -> Result<Policy, Fault> {
     if let Some(value) = table.take("extends") {
         let names: Vec<_> = READY.iter().map(|(name, _)| (*name, *name)).collect();
         let name = value.word(&names)?;
-        // Its own rules come first.
+        // The file's own rules come first.
         policy.rules.extend(Policy::ready(name).unwrap_or_default().rules);
     }
     table.end("a policy has `extends`, `rules`, `topics`, `limits` and `wraps`")?;
     Ok(policy)
 }
 
-/// A ready-made one, whose rules bear its name.
+/// Reads a built-in policy. Its rules carry its name.
 pub(crate) fn ready(name: &str, text: &str) -> Result<Policy, Fault> {
     let mut policy = policy(text)?;
     for rule in &mut policy.rules {
@@ -112,7 +112,7 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
     rule.secure = table.take("secure").map(Value::flag).transpose()?;
     rule.private = table.take("private").map(Value::flag).transpose()?;
     if let Some(value) = table.take("wrap") {
-        let unknown = value.fault("names no table of `wraps`");
+        let unknown = value.fault("does not name a table of `wraps`");
         let name = value.text()?;
         if !wraps.iter().any(|wrap| wrap.name == name) {
             return Err(unknown);
@@ -130,20 +130,20 @@ fn rule(mut table: Table<'_>, number: usize, wraps: &[Wrap]) -> Result<Rule, Fau
     Ok(rule)
 }
 
-/// A rule that says something which never happens is a mistake of its writer's.
+/// Rejects a rule with a key that can never take effect, which is probably a mistake in the file.
 fn makes_sense(rule: &Rule) -> Result<(), &'static str> {
     let only_accept = rule.calls == [Call::Accept];
     if (rule.action == Action::Wrap) != rule.wrap.is_some() {
-        return Err("`wrap` and the action wrap go together");
+        return Err("`wrap` and the action wrap need each other");
     }
     if rule.wrap.is_some() && rule.is_about(Call::Accept) {
-        return Err("a peer that has come can not be wrapped: the rule needs `call`");
+        return Err("an accepted peer cannot be wrapped: the rule needs `call`");
     }
     if (!rule.users.is_empty() || !rule.user_ids.is_empty()) && !only_accept {
-        return Err("`user` and `user_id` are known of peers only: the rule needs call = \"accept\"");
+        return Err("`user` and `user_id` apply only to peers: the rule needs call = \"accept\"");
     }
     if rule.mode.is_some() && rule.calls != [Call::Bind] {
-        return Err("`mode` is of a file that is bound: the rule needs call = \"bind\"");
+        return Err("`mode` applies only to the file of a bind: the rule needs call = \"bind\"");
     }
     Ok(())
 }
@@ -174,7 +174,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
     let name = &grant.name;
     if grant.subscribe.is_none() && grant.publish.is_none() {
         let what = format!(
-            "`{name}` has neither `subscribe`, for peers of PUB and XPUB, nor `publish`, for those of SUB and XSUB"
+            "`{name}` needs `subscribe` (for peers of PUB and XPUB) or `publish` (for peers of SUB and XSUB)"
         );
         return Err(table.fault(what));
     }
@@ -184,7 +184,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
     ] {
         let are_others = |types: &[String]| types.iter().all(|name| Act::of_peers_of(name) != Some(act));
         if has && !grant.types.is_empty() && are_others(&grant.types) {
-            let what = format!("`{name}`: peers of these types of sockets do not {word}");
+            let what = format!("`{name}`: peers of these socket types do not {word}");
             return Err(table.fault(what));
         }
     }
@@ -195,7 +195,7 @@ fn grant(mut table: Table<'_>, number: usize) -> Result<Grant, Fault> {
     Ok(grant)
 }
 
-/// Beginnings of topics. None at all is an answer, too: nothing is granted.
+/// Reads prefixes of topics. An empty list is valid: it grants no topic.
 fn prefixes(value: Value<'_>) -> Result<Vec<Vec<u8>>, Fault> {
     value.list().into_iter().map(|value| value.text().map(String::into_bytes)).collect()
 }
@@ -209,12 +209,12 @@ fn endpoints(value: Value<'_>) -> Result<Pattern, Fault> {
 }
 
 fn network(value: Value<'_>) -> Result<Network, Fault> {
-    let wrong = value.fault("must be an address, or one with the number of its bits that count: 10.0.0.0/8");
+    let wrong = value.fault("must be an address or a network, such as 10.0.0.0/8");
     Network::parse(&value.text()?).ok_or(wrong)
 }
 
 fn user(value: Value<'_>) -> Result<u32, Fault> {
-    let wrong = value.fault("must be the number of a user");
+    let wrong = value.fault("must be a numeric user id");
     u32::try_from(value.number()?).map_err(|_| wrong)
 }
 
@@ -261,25 +261,23 @@ fn wrap(name: String, mut table: Table<'_>) -> Result<Wrap, Fault> {
         }
     }
     if wrap.key.is_none() && wrap.servers.is_empty() {
-        let what = format!(
-            "`{}` has neither `key`, which servers need, nor `servers`, which clients need",
-            wrap.name
-        );
+        let what = format!("`{}` needs `key` (for servers) or `servers` (for clients)", wrap.name);
         return Err(table.fault(what));
     }
     table.end("a wrap has `protocol`, `key`, `clients` and `servers`")?;
     Ok(wrap)
 }
 
-/// A path from the root: programs have different working directories.
+/// Reads an absolute path. Programs have different working directories, so a relative path is a
+/// fault.
 pub(crate) fn file(value: Value<'_>) -> Result<PathBuf, Fault> {
-    let wrong = value.fault("must be a path from the root, as programs work in different folders");
+    let wrong = value.fault("must be an absolute path, because programs have different working directories");
     let path = PathBuf::from(value.text()?);
     if path.has_root() { Ok(path) } else { Err(wrong) }
 }
 
 fn key(value: Value<'_>) -> Result<Key, Fault> {
-    let wrong = value.fault("must be a public key of 40 characters, or the path of a file from the root");
+    let wrong = value.fault("must be a public key of 40 characters, or the absolute path of a file");
     let text = value.text()?;
     match PathBuf::from(&text) {
         path if path.has_root() => Ok(Key::File(path)),

@@ -1,7 +1,7 @@
-/// The transports whose endpoints may have a source address.
+/// Transports whose endpoints may have a source address.
 const TCP: [&str; 2] = ["tcp://", "tls+tcp://"];
 
-/// A text in which `*` stands for any characters, also for none.
+/// A text in which `*` stands for any number of characters, including zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(String);
 
@@ -10,14 +10,14 @@ impl Pattern {
         Pattern(text.to_owned())
     }
 
-    /// A pattern for the endpoints that a rule is about.
+    /// Creates a pattern for the endpoints of a rule.
     ///
     /// # Errors
-    /// The reason if it would fit other endpoints than its writer means.
+    /// The reason, if the pattern would match other endpoints than its author expects.
     pub(crate) fn of_endpoints(text: &str) -> Result<Self, &'static str> {
         let is_tcp = TCP.iter().any(|scheme| text.starts_with(scheme));
         if is_tcp && text.contains(';') {
-            return Err("has a source address (`;`), which is not compared with anything");
+            return Err("has a source address (`;`), which rules ignore");
         }
         let host = text.split_once("://").map_or("", |(_, address)| address);
         let before = host.split_once('*').map_or("", |(before, _)| before);
@@ -27,13 +27,13 @@ impl Pattern {
             _ => false,
         };
         if is_cut {
-            return Err("has a `*` in an address, which fits host names, too (`10.0.0.evil.example`): \
+            return Err("has a `*` in an address, which also matches host names (`10.0.0.evil.example`): \
                         use `address`, for example `address = \"10.0.0.0/24\"`");
         }
         Ok(Pattern::new(text))
     }
 
-    /// Whether an endpoint fits. Its source address (`tcp://SOURCE;DESTINATION`) does not count.
+    /// True if an endpoint matches. Ignores its source address (`tcp://SOURCE;DESTINATION`).
     pub(crate) fn fits_endpoint(&self, endpoint: &str) -> bool {
         let is_of = |scheme: &&&str| endpoint.starts_with(**scheme);
         match (TCP.iter().find(is_of), endpoint.rsplit_once(';')) {
@@ -42,12 +42,12 @@ impl Pattern {
         }
     }
 
-    /// Whether all of `text` fits.
+    /// True if the whole `text` matches.
     pub(crate) fn fits(&self, text: &str) -> bool {
         let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
         let Some(mut text) = text.strip_prefix(first) else { return false };
         let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-        // The earliest place is as good as any: a star follows.
+        // The earliest match is sufficient, because a star follows.
         for piece in middle.split('*') {
             let Some(at) = text.find(piece) else { return false };
             text = &text[at + piece.len()..];

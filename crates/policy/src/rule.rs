@@ -1,11 +1,11 @@
-//! One rule: what it is about, and what it says.
+//! One rule: its conditions and its action.
 
 use std::net::IpAddr;
 
 use crate::address::{Network, Scope};
 use crate::pattern::Pattern;
 
-/// What is about to happen.
+/// Operation that a policy decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {
@@ -13,53 +13,53 @@ pub enum Call {
     Bind,
     /// A socket connects.
     Connect,
-    /// A peer has come to a bound socket and shaken hands.
+    /// A peer has connected to a bound socket and completed its handshake.
     Accept,
 }
 
-/// What a rule says.
+/// Action of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Action {
-    /// It happens.
+    /// The operation proceeds.
     #[default]
     Allow,
-    /// It happens, and is told.
+    /// The operation proceeds, and an event reports it.
     Warn,
-    /// It does not happen: EACCES for a call, the end of the connection for a peer.
+    /// The operation is refused: a call fails with EACCES, and a peer's connection is closed.
     Refuse,
-    /// It happens with CURVE or TLS, unless the program has asked for the like itself.
+    /// The operation proceeds with CURVE or TLS, unless the program itself has asked for such
+    /// protection.
     Wrap,
 }
 
-/// What is asked. [`Question::new`] has what is not known.
+/// A question to a policy. [`Question::new`] sets the unknown fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question<'a> {
-    /// What is about to happen.
+    /// Operation to decide.
     pub call: Call,
-    /// The type of the socket: `PUB`.
+    /// Type of the socket, for example `PUB`.
     pub socket_type: &'a str,
-    /// The endpoint as the program gave it; of a peer, that which it came to.
+    /// Endpoint as the program gave it. For a peer, the endpoint to which it connected.
     pub endpoint: &'a str,
-    /// The address that is bound or connected to, or that of the peer, if it is known and there is
-    /// one.
+    /// Address to bind or connect to, or address of the peer, if it exists and is known.
     pub address: Option<IpAddr>,
-    /// The file name of the program.
+    /// File name of the program.
     pub program: &'a str,
     /// `NULL`, `PLAIN`, `CURVE` or `GSSAPI`.
     pub mechanism: &'a str,
-    /// CURVE or TLS protects it.
+    /// True if CURVE or TLS protects the connection.
     pub secure: bool,
-    /// ipc: no other user can reach it, or the peer is of this user.
+    /// ipc: true if no other user can reach the socket, or if the peer belongs to this user.
     pub private: bool,
-    /// ipc: the user of the peer.
+    /// ipc: user of the peer.
     pub user: Option<u32>,
-    /// The user id that an authentication handler has given the peer.
+    /// User id that an authentication handler has given the peer.
     pub user_id: &'a str,
 }
 
 impl<'a> Question<'a> {
-    /// Of a call, with nothing else known.
+    /// Creates a question about a call. All other fields are unknown.
     pub fn new(call: Call, socket_type: &'a str, endpoint: &'a str) -> Self {
         Question {
             call,
@@ -76,21 +76,21 @@ impl<'a> Question<'a> {
     }
 }
 
-/// The answer.
+/// Decision of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// What happens.
+    /// Action to take.
     pub action: Action,
-    /// The rule that says so. `None`: no rule fits.
+    /// Rule that decided. `None` if no rule matches.
     pub rule: Option<String>,
-    /// [`Action::Wrap`]: by which wrap.
+    /// [`Action::Wrap`]: name of the wrap.
     pub wrap: Option<String>,
-    /// ipc: the permissions that the socket's file gets when it is bound.
+    /// ipc: permissions of the socket's file when it is bound.
     pub mode: Option<u32>,
 }
 
-/// A rule of a policy. A list that is empty fits anything.
+/// A rule of a policy. An empty list matches all values.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rule {
     pub(crate) name: String,

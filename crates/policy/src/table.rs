@@ -1,5 +1,4 @@
-//! Reading tables of TOML: each value is taken once, and what is left over is a fault with its
-//! line.
+//! Reads tables of TOML. Each value is taken once, and a value left over is a fault with its line.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::Fault;
 
-/// The text of a file, for the lines of its values.
+/// The text of a file, which gives the lines of its values.
 #[derive(Clone, Copy, Debug)]
 struct Source<'a>(&'a str);
 
@@ -19,7 +18,7 @@ impl Source<'_> {
     }
 }
 
-/// A value and where it is.
+/// A value and its position.
 #[derive(Debug)]
 pub struct Value<'a> {
     source: Source<'a>,
@@ -27,7 +26,7 @@ pub struct Value<'a> {
     value: Spanned<DeValue<'a>>,
 }
 
-/// A table of which values are taken.
+/// A table from which values are taken.
 #[derive(Debug)]
 pub struct Table<'a> {
     source: Source<'a>,
@@ -36,10 +35,10 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The table that a whole file is.
+    /// Parses a whole file as a table.
     ///
     /// # Errors
-    /// What is no TOML, with its line.
+    /// A fault with its line, if the text is not TOML.
     pub fn parse(text: &'a str) -> Result<Self, Fault> {
         let source = Source(text);
         let parsed = DeTable::parse(text).map_err(|error| {
@@ -57,26 +56,26 @@ impl<'a> Table<'a> {
         Table { source, span, entries: entries.collect() }
     }
 
-    /// Takes a value out.
+    /// Removes a value and returns it.
     pub fn take(&mut self, name: &str) -> Option<Value<'a>> {
         let at = self.entries.iter().position(|(key, _)| key.get_ref() == name)?;
         Some(self.entries.remove(at).1)
     }
 
-    /// Takes all values.
+    /// Removes all values and returns them.
     pub fn all(self) -> impl Iterator<Item = (Spanned<String>, Value<'a>)> {
         self.entries.into_iter()
     }
 
-    /// A fault of the whole table.
+    /// Returns a fault of the whole table.
     pub fn fault(&self, what: impl Into<String>) -> Fault {
         self.source.fault(self.span.clone(), what)
     }
 
-    /// There is nothing left that has no meaning.
+    /// Checks that no unknown value is left.
     ///
     /// # Errors
-    /// The first value that is left; `known` says what there may be.
+    /// The first value that is left. `known` lists the valid values.
     pub fn end(self, known: &str) -> Result<(), Fault> {
         let Some((key, _)) = self.entries.into_iter().next() else { return Ok(()) };
         Err(self.source.fault(key.span(), format!("`{}` is not known here: {known}", key.get_ref())))
@@ -84,15 +83,15 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A fault of this value.
+    /// Returns a fault of this value.
     pub fn fault(&self, what: impl std::fmt::Display) -> Fault {
         self.source.fault(self.value.span(), format!("`{}` {what}", self.name))
     }
 
-    /// What `parse` makes of a text.
+    /// Returns the result of `parse` for a text.
     ///
     /// # Errors
-    /// It is something else, or the reason that `parse` gives.
+    /// The value is not a text, or the reason that `parse` returns.
     pub fn parsed<T>(self, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Result<T, Fault> {
         match self.value.get_ref() {
             DeValue::String(text) => parse(text).map_err(|why| self.fault(why)),
@@ -100,10 +99,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A text.
+    /// Returns a text.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is not a text.
     pub fn text(self) -> Result<String, Fault> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text.clone().into_owned()),
@@ -111,10 +110,10 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// True or false.
+    /// Returns a boolean.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is not a boolean.
     pub fn flag(self) -> Result<bool, Fault> {
         match self.value.get_ref() {
             DeValue::Boolean(value) => Ok(*value),
@@ -122,22 +121,22 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A number from 0.
+    /// Returns a number from 0.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is not such a number.
     pub fn number(self) -> Result<u64, Fault> {
         let number = match self.value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             _ => None,
         };
-        number.ok_or_else(|| self.fault("must be a number from 0"))
+        number.ok_or_else(|| self.fault("must be an integer from 0"))
     }
 
-    /// A table.
+    /// Returns a table.
     ///
     /// # Errors
-    /// It is something else.
+    /// The value is not a table.
     pub fn table(self) -> Result<Table<'a>, Fault> {
         if !matches!(self.value.get_ref(), DeValue::Table(_)) {
             return Err(self.fault("must be a table"));
@@ -149,7 +148,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The values of an array, or the one that is here in place of it.
+    /// Returns the values of an array, or the single value that replaces it.
     pub fn list(self) -> Vec<Value<'a>> {
         let Value { source, name, value } = self;
         let span = value.span();
@@ -161,20 +160,20 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reads each value of a list; an empty one is a fault, as it would fit nothing.
+    /// Reads each value of a list. An empty list is a fault, because it would match no value.
     ///
     /// # Errors
-    /// The first one, of `read` or of the list.
+    /// The first fault of `read` or of the list.
     pub fn each<T>(self, mut read: impl FnMut(Value<'a>) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
         let empty = self.fault("must not be empty");
         let list: Vec<T> = self.list().into_iter().map(&mut read).collect::<Result<_, _>>()?;
         if list.is_empty() { Err(empty) } else { Ok(list) }
     }
 
-    /// One of some words.
+    /// Returns the meaning of one of several words.
     ///
     /// # Errors
-    /// It is none of them.
+    /// The value is not one of the words.
     pub fn word<T: Copy>(self, words: &[(&str, T)]) -> Result<T, Fault> {
         let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         let wrong = self.fault(format_args!("must be one of: {}", known.join(", ")));

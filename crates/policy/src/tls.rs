@@ -1,4 +1,4 @@
-//! TLS that is put on by the library.
+//! TLS that the library adds to a connection.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,32 @@ use crate::table::Table;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TlsWrap {
-    /// The certificate of this host, and behind it those that lead from it to one the peers trust.
+    /// Certificate of this host, followed by the certificates that lead from it to one that the
+    /// peers trust.
     pub certificate: Option<PathBuf>,
-    /// Its secret key; there is both or neither.
+    /// Secret key of the certificate. Key and certificate are set together.
     pub key: Option<PathBuf>,
-    /// Whose certificates are good for servers.
+    /// Certificates that are accepted for servers.
     pub trust: Option<TlsTrust>,
-    /// Clients have to show a certificate that leads to one of these: a file, or a folder of files.
-    /// `None`: each client may connect.
+    /// Clients must present a certificate that leads to one of these: a file, or a folder of files.
+    /// If `None`, any client may connect.
     pub clients: Option<PathBuf>,
-    /// The name that a server has to prove, by the endpoint that is connected to.
+    /// Names that servers must prove, by the endpoint that a socket connects to.
     servers: Vec<(Pattern, String)>,
 }
 
-/// Whose certificates are good.
+/// Source of trusted certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TlsTrust {
-    /// Those that the system trusts.
+    /// Certificates that the system trusts.
     System,
-    /// Those in a file, or in all files of a folder.
+    /// Certificates in a file, or in all files of a folder.
     File(PathBuf),
 }
 
 impl TlsWrap {
-    /// The name that the server at this endpoint has to prove, if it is not that of its host.
+    /// Returns the name that the server at this endpoint must prove, if it differs from its host
+    /// name.
     pub fn server(&self, endpoint: &str) -> Option<&str> {
         self.servers
             .iter()
@@ -42,7 +44,7 @@ impl TlsWrap {
             .map(|(_, name)| name.as_str())
     }
 
-    /// All files and folders.
+    /// Returns all files and folders.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let trust = match &self.trust {
             Some(TlsTrust::File(path)) => Some(path),
@@ -64,7 +66,7 @@ pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, Fault> {
         ..TlsWrap::default()
     };
     if let Some(value) = table.take("trust") {
-        let wrong = value.fault("must be \"system\", or a path from the root");
+        let wrong = value.fault("must be \"system\" or an absolute path");
         wrap.trust = Some(match value.text()?.as_str() {
             "system" => TlsTrust::System,
             text if Path::new(text).has_root() => TlsTrust::File(text.into()),
@@ -82,13 +84,13 @@ pub(crate) fn wrap(name: &str, mut table: Table<'_>) -> Result<TlsWrap, Fault> {
         }
     }
     let missing = match (&wrap.certificate, &wrap.key, &wrap.trust, &wrap.clients) {
-        (Some(_), None, ..) => Some("has a `certificate` and no `key`"),
-        (None, Some(_), ..) => Some("has a `key` and no `certificate`"),
+        (Some(_), None, ..) => Some("has a `certificate` but no `key`"),
+        (None, Some(_), ..) => Some("has a `key` but no `certificate`"),
         (None, None, None, _) => {
-            Some("has neither `certificate`, which servers need, nor `trust`, which clients need")
+            Some("needs `certificate` and `key` (for servers) or `trust` (for clients), or all three")
         }
         (None, .., Some(_)) => {
-            Some("has `clients`, which is for servers, and no `certificate`, which they need")
+            Some("has `clients`, which only servers use, but no `certificate`, which servers need")
         }
         _ => None,
     };

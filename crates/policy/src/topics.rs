@@ -1,24 +1,24 @@
-//! Which users may publish and subscribe to what.
+//! Topics to which users may publish or subscribe.
 //!
-//! An entry of `topics` is about sockets (by type, endpoint and program), and grants something to
-//! some of their peers (by user). As soon as one is about a socket, its peers may do what the
-//! entries for them grant together, and nothing else.
+//! An entry of `topics` selects sockets (by type, endpoint and program), and grants topics to some
+//! of their peers (by user). Once an entry selects a socket, its peers may use only the topics that
+//! the matching entries grant together.
 
 use crate::Question;
 use crate::pattern::Pattern;
 
-/// What a peer does with topics.
+/// Use of topics by a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Act {
-    /// It subscribes: a peer of PUB and XPUB.
+    /// A peer of a PUB or XPUB subscribes.
     Subscribe,
-    /// It publishes: a peer of SUB and XSUB.
+    /// A peer of a SUB or XSUB publishes.
     Publish,
 }
 
 impl Act {
-    /// What a peer of such a socket does; `None` for the types without topics.
+    /// Returns the use of topics by peers of such a socket. `None` for types without topics.
     pub fn of_peers_of(socket_type: &str) -> Option<Self> {
         match socket_type {
             "PUB" | "XPUB" => Some(Act::Subscribe),
@@ -28,17 +28,18 @@ impl Act {
     }
 }
 
-/// The topics that a peer may use: all that begin with one of some prefixes.
+/// The topics that a peer may use: all topics that begin with one of several prefixes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topics {
-    /// In byte order; none begins with another one.
+    /// Prefixes in byte order, without prefixes that begin with another one.
     prefixes: Vec<Vec<u8>>,
-    /// The first entry that is about the socket.
+    /// First entry that selects the socket.
     rule: String,
 }
 
 impl Topics {
-    /// Those that begin with one of these, by an entry of this name.
+    /// Creates the set of topics that begin with one of `prefixes`. `rule` is the name of the
+    /// entry.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>, rule: &str) -> Self {
         let mut all: Vec<Vec<u8>> = Vec::new();
         for prefix in prefixes {
@@ -51,26 +52,26 @@ impl Topics {
         Topics { prefixes: all, rule: rule.to_owned() }
     }
 
-    /// Whether a message whose first part begins so may pass.
+    /// True if a message whose first part begins with `topic` may pass.
     pub fn has(&self, topic: &[u8]) -> bool {
         let behind = self.prefixes.partition_point(|prefix| prefix.as_slice() <= topic);
-        // The last one that is not greater is the only one that it may begin with.
+        // The topic can begin only with the last prefix that is not greater than it.
         behind.checked_sub(1).is_some_and(|last| topic.starts_with(&self.prefixes[last]))
     }
 
-    /// The prefixes that begin with this one.
+    /// Returns the prefixes that begin with `topic`.
     pub fn within<'a>(&'a self, topic: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let first = self.prefixes.partition_point(|prefix| prefix.as_slice() < topic);
         self.prefixes[first..].iter().map(Vec::as_slice).take_while(move |prefix| prefix.starts_with(topic))
     }
 
-    /// The first entry that is about the socket.
+    /// Returns the first entry that selects the socket.
     pub fn rule(&self) -> &str {
         &self.rule
     }
 }
 
-/// An entry of `topics`. A list that is empty fits anything.
+/// An entry of `topics`. An empty list matches all values.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Grant {
     pub(crate) name: String,
@@ -91,7 +92,7 @@ impl Grant {
         }
     }
 
-    /// Whether it is about the socket.
+    /// True if the entry selects the socket.
     fn is_about(&self, question: &Question<'_>) -> bool {
         let any = |patterns: &[Pattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
@@ -102,7 +103,7 @@ impl Grant {
             && any(&self.programs, question.program)
     }
 
-    /// Whether it grants something to the peer.
+    /// True if the entry applies to the peer.
     fn is_for(&self, question: &Question<'_>) -> bool {
         let user = |user| self.users.contains(&user);
         (self.users.is_empty() || question.user.is_some_and(user))
@@ -110,7 +111,7 @@ impl Grant {
     }
 }
 
-/// What the peer of a question may do; `None` is anything.
+/// Returns the topics that the peer of a question may use. `None` means all topics.
 pub(crate) fn granted(grants: &[Grant], question: &Question<'_>) -> Option<Topics> {
     let act = Act::of_peers_of(question.socket_type)?;
     let mut about = grants.iter().filter(|grant| grant.prefixes(act).is_some() && grant.is_about(question));

@@ -62,7 +62,7 @@ fn public_keys_are_lines() {
     let pair = folder.file("two", &format!("public = \"{TWO}\"\nsecret = \"{ONE}\"\n"));
     assert_eq!(publics(&pair).unwrap(), [TWO], "a secret key admits nobody");
     let bad = folder.file("three", "nonsense\n");
-    assert!(publics(&bad).unwrap_err().to_string().contains("three has a line that is no public key"));
+    assert!(publics(&bad).unwrap_err().to_string().contains("three has a line that is not a public key"));
     let long = folder.file("three", &"#\n".repeat(1 << 20));
     assert!(publics(&long).unwrap_err().to_string().contains("longer than 1 MiB"));
 }

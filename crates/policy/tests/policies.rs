@@ -1,4 +1,4 @@
-//! Policies as their writers write them.
+//! Tests policies with texts as users write them.
 
 use std::net::IpAddr;
 
@@ -107,7 +107,7 @@ fn ready_made_policies_keep_what_they_promise() {
     let vsock = bind("vsock://*:5555", None);
     let multicast = bind("udp://239.1.1.1:5555", at("239.1.1.1"));
     let abstract_name = bind("ipc://@x", None);
-    // One of our user has come, root, and another user.
+    // Peers of our user, of root, and of another user.
     let ours = Question { private: true, user: Some(7), ..Question::new(Call::Accept, "SUB", "ipc://@x") };
     let roots = Question { private: false, user: Some(0), ..ours.clone() };
     let others = Question { private: false, user: Some(8), ..ours.clone() };
@@ -340,50 +340,42 @@ fn faults_name_their_line() {
         ("[[rules]]\naction = \"warn\"\nendpoint = \"tcp://*;*\"", 3, "has a source address"),
         ("[[rules]]\naction = \"warn\"\ntype = \"pub\"", 3, "must be one of: PAIR, PUB"),
         ("[[rules]]\naction = \"warn\"\nsecure = \"no\"", 3, "must be true or false"),
-        ("[[rules]]\naction = \"wrap\"", 1, "go together"),
-        ("[[rules]]\naction = \"wrap\"\nwrap = \"x\"", 3, "names no table of `wraps`"),
+        ("[[rules]]\naction = \"wrap\"", 1, "need each other"),
+        ("[[rules]]\naction = \"wrap\"\nwrap = \"x\"", 3, "does not name a table of `wraps`"),
         ("[[rules]]\naction = \"refuse\"\nuser = 3", 1, "the rule needs call = \"accept\""),
         ("[[rules]]\naction = \"allow\"\nmode = \"0600\"", 1, "the rule needs call = \"bind\""),
         ("[[rules]]\naction = \"allow\"\ncall = \"bind\"\nmode = \"0999\"", 4, "as chmod(1) takes them"),
         ("[[rules]]\naction = \"allow\"\ncall = \"bind\"\nmode = \"7777\"", 4, "as chmod(1) takes them"),
         ("[[rules]]\naction = \"allow\"\ncolour = 3", 3, "`colour` is not known here"),
         ("rules = 3", 1, "must be a table"),
-        ("[limits]\nconnections = -1", 2, "must be a number from 0"),
+        ("[limits]\nconnections = -1", 2, "must be an integer from 0"),
         ("[limits]\nconnexions = 1", 2, "`connexions` is not known here"),
-        ("[wraps.x]\n", 1, "neither `key`, which servers need"),
-        ("[wraps.x]\nkey = \"host.key\"", 2, "must be a path from the root"),
+        ("[wraps.x]\n", 1, "needs `key` (for servers)"),
+        ("[wraps.x]\nkey = \"host.key\"", 2, "must be an absolute path"),
         ("[wraps.x]\nservers = { \"tcp://*\" = \"short\" }", 2, "must be a public key of 40 characters"),
         ("wraps = 1", 1, "must be a table"),
-        ("[[topics]]\nuser_id = \"a\"", 1, "has neither `subscribe`, for peers of PUB and XPUB, nor"),
-        (
-            "[[topics]]\ntype = \"SUB\"\nsubscribe = \"a\"",
-            1,
-            "peers of these types of sockets do not subscribe",
-        ),
+        ("[[topics]]\nuser_id = \"a\"", 1, "needs `subscribe` (for peers of PUB and XPUB) or `publish`"),
+        ("[[topics]]\ntype = \"SUB\"\nsubscribe = \"a\"", 1, "peers of these socket types do not subscribe"),
         ("[[topics]]\ntype = \"ROUTER\"", 2, "must be one of: PUB, XPUB, SUB, XSUB"),
         ("[[topics]]\nsubscribe = [\"a\",\n3]", 3, "must be a text"),
-        ("[[topics]]\nsubscribes = \"a\"", 1, "has neither"),
+        ("[[topics]]\nsubscribes = \"a\"", 1, "needs `subscribe`"),
         ("[[topics]]\nsubscribe = \"a\"\naction = \"allow\"", 3, "`action` is not known here"),
         ("x = \"a\n", 1, ""),
         ("extends = audit", 1, ""),
         ("extends = \"audit\"\nextends = \"audit\"", 2, ""),
         ("[limits]\n[limits]", 2, ""),
         ("[limits]\nconnections = 99999999999999999999", 2, ""),
-        ("[limits]\nconnections = 1.5", 2, "must be a number from 0"),
+        ("[limits]\nconnections = 1.5", 2, "must be an integer from 0"),
         ("[[rules]]\naction = \"allow\"\ncall = [\"bind\"", 3, ""),
         ("[wraps.x]\nprotocol = \"ssl\"", 2, "must be one of: curve, tls"),
-        ("[wraps.x]\nprotocol = \"tls\"", 1, "neither `certificate`, which servers need"),
+        ("[wraps.x]\nprotocol = \"tls\"", 1, "needs `certificate` and `key` (for servers)"),
         ("[wraps.x]\nprotocol = \"tls\"\ncertificate = \"/c\"", 1, "no `key`"),
         ("[wraps.x]\nprotocol = \"tls\"\nkey = \"/k\"", 1, "no `certificate`"),
-        (
-            "[wraps.x]\nprotocol = \"tls\"\ntrust = \"ca.pem\"",
-            3,
-            "must be \"system\", or a path from the root",
-        ),
+        ("[wraps.x]\nprotocol = \"tls\"\ntrust = \"ca.pem\"", 3, "must be \"system\" or an absolute path"),
         (
             "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nclients = \"/c\"",
             1,
-            "has `clients`, which is for servers",
+            "has `clients`, which only servers use",
         ),
         (
             "[wraps.x]\nprotocol = \"tls\"\ntrust = \"system\"\nservers = { \"tcp://*\" = \"\" }",

@@ -1,10 +1,11 @@
 //! Carriers: protocols that carry ZMTP over a stream, such as WebSocket and TLS.
 //!
-//! A carrier is a [`Stage`] between ZMTP and the wire. To the [`Session`](crate::Session) above it
-//! looks like the wire itself: it plays the peer's greeting, where its own protocol has settled
-//! that already, and takes ours away. So handshakes, mechanisms and their stages know nothing of
-//! it. It has output of its own (openings, answers to the peer's control frames), which goes out
-//! with the next [`seal`](Stage::seal), if need be of nothing.
+//! A carrier is a [`Stage`] between ZMTP and the wire. The [`Session`](crate::Session) above it
+//! sees an ordinary stream: if the carrier's own protocol has already settled the greeting, the
+//! carrier generates the peer's greeting and swallows ours. Handshakes, mechanisms and their stages
+//! are therefore independent of the carrier. A carrier also has output of its own (opening
+//! handshakes, answers to the peer's control frames), which the next [`seal`](Stage::seal) returns.
+//! The input of that call may be empty.
 
 use crate::command::{self, Command};
 use crate::error::ProtocolError;
@@ -12,37 +13,38 @@ use crate::frame::decode_header;
 use crate::session::Established;
 use crate::stage::Stage;
 
-/// What carries ZMTP over a stream.
+/// A protocol that carries ZMTP over a stream.
 pub trait Carrier: Stage {
-    /// The handshake of ZMTP is done: messages may be as large as they may be.
+    /// Tells the carrier that the handshake of ZMTP is complete. From now on the configured limit
+    /// on message sizes applies.
     fn established(&mut self);
 
-    /// Asks the peer for a sign of life in the carrier's own way; false if it has none.
+    /// Sends a ping of the carrier's own protocol. Returns false if that protocol has no ping.
     fn ping(&mut self) -> bool;
 
-    /// Whether bytes go through as they are, in both directions.
+    /// True if bytes pass through unchanged in both directions.
     fn is_transparent(&self) -> bool {
         false
     }
 
-    /// What the peer has shown to prove what it is, if this side has asked for that.
+    /// Returns the certificates by which the peer proved its identity, if this side asked for them.
     fn shown(&self) -> Option<Shown> {
         None
     }
 }
 
-/// Certificates of a peer that are trusted.
+/// Trusted certificates of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// The name of the peer; empty if there is none in its certificate.
+    /// Name of the peer; empty if its certificate has no name.
     pub user: String,
-    /// In DER, the peer's own first.
+    /// Certificates in DER, the peer's own first.
     pub certificates: Vec<Vec<u8>>,
-    /// The number of the configuration that has judged them.
+    /// Number of the configuration that verified the certificates.
     pub judged: u64,
 }
 
-/// Carries ZMTP as it is.
+/// Carries ZMTP unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Direct;
 
@@ -73,8 +75,8 @@ impl Carrier for Direct {
     }
 }
 
-/// Puts a carrier under what a handshake has resulted in. `early` are ZMTP bytes that came behind
-/// the handshake.
+/// Puts a carrier below the result of a handshake. `early` holds the ZMTP bytes that followed the
+/// handshake.
 pub fn carried(mut carrier: Box<dyn Carrier>, mut established: Established, early: Vec<u8>) -> Established {
     carrier.established();
     let inner = established.stage.take();
@@ -83,16 +85,16 @@ pub fn carried(mut carrier: Box<dyn Carrier>, mut established: Established, earl
 }
 
 struct Carried {
-    /// What is between plain frames and ZMTP, if anything.
+    /// Stage between plain frames and ZMTP, if there is one.
     inner: Option<Box<dyn Stage>>,
     carrier: Box<dyn Carrier>,
-    /// What the carrier has yielded already.
+    /// ZMTP bytes that the carrier has already returned.
     early: Vec<u8>,
-    /// ZMTP bytes on their way from one to the other; empty between calls, and kept small.
+    /// ZMTP bytes on their way between `inner` and `carrier`. Empty between calls, and kept small.
     between: Vec<u8>,
 }
 
-/// What `between` may keep of its memory.
+/// Memory that `between` may keep from one call to the next, in bytes.
 const KEEP: usize = 64 * 1024;
 
 impl Carried {
@@ -114,8 +116,8 @@ impl Stage for Carried {
         }
     }
 
-    /// PINGs become the carrier's, if it has its own: an older peer, or one that reads only what
-    /// the mechanism has opened, would not answer ours.
+    /// Sends pings of the carrier instead of PING commands if the carrier has pings: an older peer,
+    /// or a peer that reads only frames opened by its mechanism, would not answer a PING command.
     fn seal_control(&mut self, mut frames: &[u8], out: &mut Vec<u8>) {
         while let Ok(Some(header)) = decode_header(frames) {
             let Some(end) =
@@ -144,7 +146,7 @@ impl Stage for Carried {
         };
         let first = inner.open(&early, out);
         let opened = first.and_then(|()| self.carrier.open(wire, &mut self.between));
-        // What came whole before a fault is good.
+        // Frames that were complete before the error are valid.
         let result = inner.open(&self.between, out);
         self.tidy();
         opened.and(result)

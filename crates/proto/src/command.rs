@@ -1,4 +1,4 @@
-//! Commands: what the two ends say to each other between messages (RFC 37).
+//! Commands: control frames that the two ends exchange between messages (RFC 37).
 //!
 //! A command is the body of a frame with [`COMMAND`]: one octet of name length, the name, the data.
 //! The `put_` functions append whole frames, header included, to go into a queue; [`parse`] reads a
@@ -22,11 +22,11 @@ const ERROR: &[u8] = b"\x05ERROR";
 /// A command, borrowing from the frame body it was parsed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
-    /// A sign of life is asked for.
+    /// The sender asks for a sign of life.
     Ping {
-        /// The sender will be silent for at most this many tenths of a second; 0 says nothing.
+        /// The sender will be silent for at most this many tenths of a second; 0 gives no limit.
         ttl_ds: u16,
-        /// To be returned in the PONG, at most 16 bytes.
+        /// Context to return in the PONG, at most 16 bytes.
         context: &'a [u8],
     },
     /// The answer to a PING.
@@ -36,17 +36,17 @@ pub enum Command<'a> {
     },
     /// The peer wants messages that start with these bytes.
     Subscribe(&'a [u8]),
-    /// The peer takes one such subscription back.
+    /// The peer cancels one subscription to messages that start with these bytes.
     Cancel(&'a [u8]),
     /// The peer wants messages of this group (RFC 48).
     Join(&'a [u8]),
     /// The peer no longer wants messages of this group.
     Leave(&'a [u8]),
-    /// The peer gives up, for this reason.
+    /// The peer ends the connection for this reason.
     Error(&'a [u8]),
-    /// The peer's metadata; has no meaning after the handshake.
+    /// The peer's metadata. It has no meaning after the handshake.
     Ready(Properties<'a>),
-    /// Any other well-formed command; to be ignored.
+    /// Any other well-formed command, which the receiver ignores.
     Unknown {
         /// The command's name.
         name: &'a [u8],
@@ -65,8 +65,7 @@ pub fn parse(body: &[u8]) -> Result<Command<'_>, ProtocolError> {
         b"LEAVE" => Command::Leave(data),
         b"PING" => {
             let (ttl, context) = data.split_first_chunk().ok_or(Clause::MalformedPing)?;
-            // RFC 37 does not allow a longer one. libzmq cuts it, and so do we: nothing is lost by
-            // it.
+            // RFC 37 does not allow a longer context. We cut it as libzmq does, which is harmless.
             Command::Ping {
                 ttl_ds: u16::from_be_bytes(*ttl),
                 context: &context[..context.len().min(MAX_PING_CONTEXT)],
@@ -80,8 +79,9 @@ pub fn parse(body: &[u8]) -> Result<Command<'_>, ProtocolError> {
     })
 }
 
-/// Reads a subscription in the form it had before ZMTP 3.1: a message of one octet, 1 to subscribe
-/// or 0 to cancel, and the topic. Returns whether it subscribes, and the topic.
+/// Reads a subscription in its form before ZMTP 3.1: a message of one octet, 1 to subscribe or 0 to
+/// cancel, and the topic. Returns true for a subscription and false for a cancellation, and the
+/// topic.
 #[inline]
 pub fn legacy_subscription(body: &[u8]) -> Option<(bool, &[u8])> {
     match body {
@@ -118,25 +118,25 @@ pub fn put_error(out: &mut Vec<u8>, reason: &[u8]) {
     put_frame(out, ERROR, &[&[reason.len() as u8], reason]);
 }
 
-/// What the body of a SUBSCRIBE command starts with; the topic follows.
+/// Returns the bytes before the topic in the body of a SUBSCRIBE command.
 #[inline]
 pub fn subscribe_prefix() -> &'static [u8] {
     SUBSCRIBE
 }
 
-/// What the body of a CANCEL command starts with; the topic follows.
+/// Returns the bytes before the topic in the body of a CANCEL command.
 #[inline]
 pub fn cancel_prefix() -> &'static [u8] {
     CANCEL
 }
 
-/// What the body of a JOIN command starts with; the group follows.
+/// Returns the bytes before the group in the body of a JOIN command.
 #[inline]
 pub fn join_prefix() -> &'static [u8] {
     JOIN
 }
 
-/// What the body of a LEAVE command starts with; the group follows.
+/// Returns the bytes before the group in the body of a LEAVE command.
 #[inline]
 pub fn leave_prefix() -> &'static [u8] {
     LEAVE
@@ -145,7 +145,8 @@ pub fn leave_prefix() -> &'static [u8] {
 /// Appends a command frame: `name` with its length in front, then the pieces of `data`.
 pub(crate) fn put_frame(out: &mut Vec<u8>, name: &[u8], data: &[&[u8]]) {
     let body_len = name.len() + data.iter().map(|piece| piece.len()).sum::<usize>();
-    // At once, so that no part of what may be a password is left behind by growing.
+    // Reserve everything first: the data may be a password, and growing would leave a copy of a
+    // part of it in freed memory.
     out.reserve(MAX_HEADER + body_len);
     put_header(out, COMMAND, body_len as u64);
     out.extend_from_slice(name);

@@ -1,8 +1,9 @@
-//! What can be wrong with a peer, as one small `Copy` value.
+//! Faults of a peer, as one small `Copy` value.
 //!
-//! Returned by every parser of this crate and turned into a monitor event by the engine. No strings
-//! are built and nothing is allocated here: a peer that misbehaves on purpose must stay cheap. Each
-//! variant names one clause of an RFC, so that a test can assert exactly which one was broken.
+//! Every parser of this crate returns this type, and the engine turns it into a monitor event. It
+//! builds no strings and allocates no memory: a peer that misbehaves on purpose must stay cheap.
+//! Each variant names one clause of an RFC, so that a test can assert exactly which clause was
+//! broken.
 
 use std::fmt;
 
@@ -12,13 +13,13 @@ mod tls;
 
 pub use tls::TlsFault;
 
-/// Why a connection cannot go on.
+/// Reason why a connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// The peer broke a rule of the protocol.
     PeerMisbehaved(Clause),
-    /// The peer kept the rules, but the two of us do not fit together.
+    /// The peer kept the rules, but the two ends are incompatible.
     PeerIncompatible(Mismatch),
     /// A frame announces more bytes than are allowed here.
     TooLarge {
@@ -27,9 +28,9 @@ pub enum ProtocolError {
         /// The largest body accepted in this place.
         limit: u64,
     },
-    /// One of the two ends turned the other down.
+    /// One of the two ends refused the other.
     Auth(AuthFailure),
-    /// The authenticator on our side does not keep to its protocol.
+    /// The authenticator on our side violates its protocol.
     Zap(ZapFault),
     /// TLS, which carries ZMTP here, has failed.
     Tls(TlsFault),
@@ -39,7 +40,7 @@ pub enum ProtocolError {
     NoMemory,
 }
 
-/// The rule of the protocol a peer broke.
+/// Protocol rule that a peer broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Clause {
@@ -57,7 +58,7 @@ pub enum Clause {
     IdentityFrame,
     /// A message frame arrived before the handshake was complete.
     UnexpectedMessage,
-    /// A command that has no place at this point of the handshake.
+    /// A command is not allowed at this point of the handshake.
     UnexpectedCommand,
     /// A command's name is missing, cut off or not made of letters.
     CommandName,
@@ -75,50 +76,51 @@ pub enum Clause {
     PropertyLength,
     /// A metadata property occurs twice.
     PropertyDuplicate,
-    /// A HELLO that does not have the parts of its mechanism's.
+    /// A HELLO does not have the parts that its mechanism requires.
     MalformedHello,
-    /// A WELCOME that does not have the parts of its mechanism's.
+    /// A WELCOME does not have the parts that its mechanism requires.
     MalformedWelcome,
-    /// An INITIATE that does not have the parts of its mechanism's.
+    /// An INITIATE does not have the parts that its mechanism requires.
     MalformedInitiate,
-    /// A READY of CURVE that is too short for its parts.
+    /// A READY of CURVE is too short for its parts.
     MalformedReady,
-    /// A MESSAGE of CURVE that is too short for its parts.
+    /// A MESSAGE of CURVE is too short for its parts.
     MalformedMessage,
-    /// A box does not open, or a public key is none.
+    /// A box does not open, or a public key is invalid.
     Cryptographic,
-    /// What a client vouches for with its key is not this connection.
+    /// A client's vouch does not match this connection.
     KeyExchange,
-    /// A nonce is not greater than the one before.
+    /// A nonce is not greater than the previous one.
     NonceOrder,
-    /// What should open a WebSocket is no opening handshake of RFC 6455, or not one for ZWS 2.0.
+    /// The first bytes of a WebSocket are not an opening handshake of RFC 6455, or not one for ZWS
+    /// 2.0.
     WebSocketOpening,
-    /// A WebSocket frame against RFC 6455, or against RFC 45.
+    /// A WebSocket frame violates RFC 6455 or RFC 45.
     WebSocketFrame,
-    /// A message to a REQ that does not begin as a reply does.
+    /// A message to a REQ does not have the form of a reply.
     MalformedReply,
 }
 
-/// How the two ends of a connection fail to match.
+/// Incompatibility between the two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// The peer announces another security mechanism than ours.
+    /// The peer announces a different security mechanism.
     Mechanism,
     /// The peer's version cannot carry our security mechanism.
     Version,
-    /// The peer's socket type is none we know.
+    /// The peer's socket type is unknown.
     UnknownSocketType,
     /// The socket types may not talk to each other.
     SocketType {
-        /// Our side.
+        /// Our socket type.
         ours: SocketType,
-        /// What the peer announced.
+        /// Socket type that the peer announced.
         theirs: SocketType,
     },
 }
 
-/// How authentication failed.
+/// Way in which authentication failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuthFailure {
@@ -128,24 +130,24 @@ pub enum AuthFailure {
         /// The reason as a ZAP status (300, 400 or 500), if it is one.
         status: Option<u16>,
     },
-    /// Our own authenticator does not let the peer in.
+    /// Our own authenticator refused the peer.
     Denied {
-        /// Its status: 300, 400 or 500.
+        /// Status of the refusal: 300, 400 or 500.
         status: u16,
     },
 }
 
-/// What is wrong with the reply of an authenticator (RFC 27).
+/// Fault in the reply of an authenticator (RFC 27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ZapFault {
-    /// It has not seven frames, the delimiter included.
+    /// The reply does not have seven frames, the delimiter included.
     FrameCount,
     /// The delimiter is not empty.
     Delimiter,
     /// The version is not 1.0.
     Version,
-    /// The request id is not that of the request.
+    /// The request id differs from that of the request.
     RequestId,
     /// The status is not 200, 300, 400 or 500.
     StatusCode,
@@ -178,11 +180,12 @@ const ZAP_INVALID_METADATA: u32 = 0x2000_0005;
 const WS_UNSPECIFIED: u32 = 0x3000_0000;
 
 impl ProtocolError {
-    /// The `ZMQ_PROTOCOL_ERROR_*` number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
+    /// Returns the `ZMQ_PROTOCOL_ERROR_*` number that a monitor event `HANDSHAKE_FAILED_PROTOCOL`
+    /// carries.
     ///
-    /// An [`Auth`](ProtocolError::Auth) failure with a status belongs to the event
-    /// `HANDSHAKE_FAILED_AUTH` and that status instead; without one, this is the unspecified ZMTP
-    /// error.
+    /// An [`Auth`](ProtocolError::Auth) failure with a status is reported by the event
+    /// `HANDSHAKE_FAILED_AUTH` with that status. Without a status, this method returns the
+    /// unspecified ZMTP error.
     pub fn zmq_code(&self) -> u32 {
         match self {
             Self::PeerMisbehaved(clause) => clause.zmq_code(),
@@ -198,8 +201,8 @@ impl ProtocolError {
 }
 
 impl ProtocolError {
-    /// Whether trying again may help: what carries ZMTP has intermediaries, and one of them may
-    /// just have no server behind it; a certificate may be renewed.
+    /// True if a retry may succeed. A carrier may have intermediaries, and one of them may have no
+    /// server behind it for a moment; a certificate may be renewed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::PeerMisbehaved(Clause::WebSocketOpening) | Self::Tls(_))
     }
@@ -291,8 +294,8 @@ impl Clause {
         }
     }
 
-    /// Whether it concerns the cipher of a connection: libzmq reports these as failures of the
-    /// handshake even after it.
+    /// True if the error concerns the cipher of a connection. libzmq reports such errors as
+    /// failures of the handshake, even after the handshake.
     pub fn is_of_the_cipher(self) -> bool {
         matches!(self, Self::MalformedMessage | Self::Cryptographic | Self::NonceOrder)
     }

@@ -1,8 +1,8 @@
 //! The frame header of ZMTP 3.x: flags, and a length of one or eight octets (RFC 37, "Framing").
 //!
-//! This is the only form frames have between a socket and its connection, whatever the peer speaks,
-//! so these functions run once or twice per message: they are inline, branch little and allocate
-//! nothing.
+//! Between a socket and its connection all frames have this form, whichever version the peer
+//! speaks. These functions therefore run once or twice per message: they are inline, branch little
+//! and never allocate.
 
 use crate::error::{Clause, ProtocolError};
 
@@ -29,13 +29,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// Whether further frames of the same message follow.
+    /// True if further frames of the same message follow.
     #[inline]
     pub fn more(&self) -> bool {
         self.flags & MORE != 0
     }
 
-    /// Whether the body is a command.
+    /// True if the body is a command.
     #[inline]
     pub fn is_command(&self) -> bool {
         self.flags & COMMAND != 0
@@ -59,10 +59,10 @@ pub fn encode_header(flags: u8, body_len: u64, out: &mut [u8; MAX_HEADER]) -> us
     }
 }
 
-/// Decodes the header at the start of `bytes`, or `None` if more bytes are needed to tell.
+/// Decodes the header at the start of `bytes`. Returns `None` if it needs more bytes.
 ///
-/// Says so at the first byte if the flags are wrong. Sizes are not judged here beyond the 63 bits
-/// of the protocol: see [`check_size`].
+/// Reports wrong flags as soon as the first byte is there. Checks sizes only against the protocol's
+/// limit of 63 bits: see [`check_size`].
 #[inline]
 pub fn decode_header(bytes: &[u8]) -> Result<Option<Header>, ProtocolError> {
     let Some(&flags) = bytes.first() else { return Ok(None) };

@@ -1,13 +1,13 @@
-//! The greeting: how two peers find out which version they share (RFC 37, "Version Negotiation").
+//! The greeting: two peers find out which version they share (RFC 37, "Version Negotiation").
 //!
-//! Pure encoding and judging of its parts; the session decides what is sent when. The first ten
-//! octets, the signature, are at the same time the start of a ZMTP 1.0 identity frame: `FF`, the
-//! length of our routing id plus one, and `7F`. So a 1.0 peer reads them as a frame header, and
-//! what it sends shows itself by not having that shape.
+//! This file encodes and judges the parts; the session decides when to send them. The first ten
+//! octets, the signature, are also the start of a ZMTP 1.0 identity frame: `FF`, the length of our
+//! routing id plus one, and `7F`. A 1.0 peer therefore reads them as a frame header. We recognise a
+//! 1.0 peer because its first bytes do not have the shape of a signature.
 
 use crate::error::{Clause, Mismatch, ProtocolError};
 
-/// The version of the protocol two peers agreed on.
+/// Protocol version that two peers agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// ZMTP 1.0, RFC 13.
@@ -16,23 +16,23 @@ pub enum Version {
     V2,
     /// ZMTP 3.0, RFC 23.
     V3_0,
-    /// ZMTP 3.1, RFC 37. Later versions are spoken to as 3.1.
+    /// ZMTP 3.1, RFC 37. We also speak 3.1 to peers of later versions.
     V3_1,
 }
 
-/// Octets of the signature.
+/// Length of the signature in octets.
 pub(crate) const SIGNATURE_LEN: usize = 10;
-/// Octets of a 2.0 greeting up to and including the socket type.
+/// Length of a 2.0 greeting in octets, up to and including the socket type.
 pub(crate) const V2_GREETING_LEN: usize = 12;
-/// Octets of a whole 3.x greeting.
+/// Length of a whole 3.x greeting in octets.
 pub(crate) const GREETING_LEN: usize = 64;
-/// The version octet we send after the signature.
+/// Version octet that we send after the signature.
 pub(crate) const MAJOR: u8 = 3;
 
 const MINOR: u8 = 1;
 const MECHANISM_LEN: usize = 20;
 
-/// Our signature, which doubles as the header of a ZMTP 1.0 identity frame.
+/// Returns our signature, which is also the header of a ZMTP 1.0 identity frame.
 pub(crate) fn signature(routing_id_len: usize) -> [u8; SIGNATURE_LEN] {
     let mut out = [0xFF; SIGNATURE_LEN];
     out[1..9].copy_from_slice(&(routing_id_len as u64 + 1).to_be_bytes());
@@ -40,23 +40,23 @@ pub(crate) fn signature(routing_id_len: usize) -> [u8; SIGNATURE_LEN] {
     out
 }
 
-/// Whether ten octets that start with `FF` are a signature, and not a ZMTP 1.0 frame header.
+/// True if ten octets that start with `FF` are a signature and not a ZMTP 1.0 frame header.
 pub(crate) fn is_signature(octets: &[u8]) -> bool {
     octets.first() == Some(&0xFF) && octets.get(SIGNATURE_LEN - 1).is_some_and(|last| last & 1 == 1)
 }
 
-/// The version that the octet after the signature stands for, or `None` for 3.0 and up: the minor
-/// decides.
+/// Returns the version that the octet after the signature stands for, or `None` for 3.0 and later,
+/// where the minor version decides.
 pub(crate) fn older_version(revision: u8) -> Option<Version> {
     match revision {
-        // The revision before 2.0's had the new signature but still the frames of 1.0.
+        // Revision 0 had the new signature, but still the frames of 1.0.
         0 => Some(Version::V1),
         1 | 2 => Some(Version::V2),
         _ => None,
     }
 }
 
-/// Appends what follows signature and major version in our 3.1 greeting.
+/// Appends the part of our 3.1 greeting after signature and major version.
 pub(crate) fn put_rest(out: &mut Vec<u8>, mechanism: &str, as_server: bool) {
     let mut rest = [0; GREETING_LEN - SIGNATURE_LEN - 1];
     rest[0] = MINOR;
@@ -66,7 +66,8 @@ pub(crate) fn put_rest(out: &mut Vec<u8>, mechanism: &str, as_server: bool) {
     out.extend_from_slice(&rest);
 }
 
-/// Appends what follows the signature in a 3.0 greeting, for a carrier that plays the peer.
+/// Appends the part of a 3.0 greeting after the signature, for a carrier that generates the peer's
+/// greeting.
 pub(crate) fn put_rest_3_0(out: &mut Vec<u8>, mechanism: &str, as_server: bool) {
     out.push(MAJOR);
     let minor = out.len();
@@ -74,14 +75,15 @@ pub(crate) fn put_rest_3_0(out: &mut Vec<u8>, mechanism: &str, as_server: bool) 
     out[minor] = 0;
 }
 
-/// Appends what follows the signature in a 2.0 greeting, for a carrier that plays the peer.
+/// Appends the part of a 2.0 greeting after the signature, for a carrier that generates the peer's
+/// greeting.
 pub(crate) fn put_rest_2_0(out: &mut Vec<u8>, socket_type: u8) {
     out.extend([1, socket_type]);
 }
 
-/// Judges a whole 3.x greeting by a peer that must announce `mechanism`.
+/// Judges a whole 3.x greeting of a peer that must announce `mechanism`.
 ///
-/// Padding, filler and, since NULL has no roles, as-server are of no significance.
+/// Ignores padding and filler, and also as-server, because NULL has no roles.
 pub(crate) fn judge(greeting: &[u8; GREETING_LEN], mechanism: &str) -> Result<Version, ProtocolError> {
     let field = &greeting[12..12 + MECHANISM_LEN];
     let name_len = field.iter().position(|&octet| octet == 0).unwrap_or(MECHANISM_LEN);

@@ -1,8 +1,8 @@
-//! What the peer says about itself before the first message: metadata, or the identity of older
-//! versions.
+//! Facts about the peer that are known before the first message: metadata, or the identity frame of
+//! older versions.
 //!
-//! Called by the session with whole items (a command body, an identity frame) that it has gathered;
-//! knows nothing of splits. Holds the bounds for what a handshake may make us keep in memory.
+//! The session calls these functions with whole items (a command body, an identity frame), so they
+//! never see a split item. This file also holds the limits on memory that a handshake may use.
 
 use crate::command::{parse_reason, split_name};
 use crate::error::{AuthFailure, Clause, Mismatch, ProtocolError, TlsFault};
@@ -11,17 +11,18 @@ use crate::mechanism::{Mechanism, Progress};
 use crate::metadata::Metadata;
 use crate::socket_type::SocketType;
 
-/// The longest routing id in bytes.
+/// Maximum length of a routing id in bytes.
 pub(crate) const MAX_ROUTING_ID: usize = 255;
-/// The largest handshake command accepted, in bytes of body.
+/// Maximum body of a handshake command in bytes.
 pub(crate) const MAX_COMMAND: u64 = 64 * 1024;
 
-/// What is known about the other end of an established connection.
+/// Facts about the other end of an established connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// The peer's socket type; a ZMTP 1.0 peer does not tell, and others need not.
+    /// Socket type of the peer. A ZMTP 1.0 peer does not announce it, and for other peers it is
+    /// optional.
     pub socket_type: Option<SocketType>,
-    /// The routing id the peer chose, empty if none. At most 255 bytes.
+    /// Routing id that the peer chose, at most 255 bytes; empty if the peer chose none.
     pub routing_id: Vec<u8>,
     /// All properties of the peer's READY command, Socket-Type and Identity included.
     pub properties: Vec<(String, Vec<u8>)>,
@@ -42,7 +43,7 @@ impl Peer {
         Ok(Self { socket_type, routing_id, properties: metadata.0 })
     }
 
-    /// A peer of ZMTP 1.0 or 2.0, which has an identity frame in place of metadata.
+    /// Describes a peer of ZMTP 1.0 or 2.0, which sends an identity frame instead of metadata.
     pub(crate) fn from_identity(socket_type: Option<SocketType>, identity: &[u8]) -> Self {
         Self { socket_type, routing_id: routing_id(socket_type, identity), properties: Vec::new() }
     }
@@ -53,8 +54,8 @@ pub(crate) fn peer_type(ours: SocketType, code: u8) -> Result<SocketType, Protoc
     fitting(ours, SocketType::from_code(code))
 }
 
-/// Judges the header of a handshake command; its body is yet to come. `limit` is what makes sense
-/// to the mechanism now.
+/// Judges the header of a handshake command before its body arrives. `limit` is the largest body
+/// that makes sense to the mechanism now.
 pub(crate) fn command_header(bytes: &[u8], limit: u64) -> Result<Option<Header>, ProtocolError> {
     let header = decode_header(bytes)?;
     let limit = limit.min(MAX_COMMAND);
@@ -67,7 +68,7 @@ pub(crate) fn command_header(bytes: &[u8], limit: u64) -> Result<Option<Header>,
     }
 }
 
-/// Takes a whole command of the handshake. The reason of an ERROR goes into `refusal`.
+/// Processes a whole command of the handshake. Stores the reason of an ERROR in `refusal`.
 pub(crate) fn command(
     mechanism: &mut dyn Mechanism,
     body: &[u8],
@@ -75,11 +76,11 @@ pub(crate) fn command(
     refusal: &mut Vec<u8>,
 ) -> Result<Progress, ProtocolError> {
     let (name, data) = match body.strip_prefix(b"^RROR") {
-        // What libzmq's PLAIN server sends: the length of the name and its first letter have become
+        // libzmq's PLAIN server sends this: the length of the name and its first letter have become
         // one octet, 5E.
         Some(data) => (&b"ERROR"[..], data),
-        // As in libzmq, only those that do not heed an ERROR, the servers of PLAIN and CURVE, look
-        // at the form of the name.
+        // As in libzmq, only the servers of PLAIN and CURVE, which ignore an ERROR, check the form
+        // of the name.
         None if mechanism.heeds_error() => split_name(body).map_err(|_| Clause::UnexpectedCommand)?,
         None => split_name(body)?,
     };
@@ -91,13 +92,13 @@ pub(crate) fn command(
     mechanism.receive(name, data, out)
 }
 
-/// How many bytes a 1.0 identity frame has in all, or how many more of it to read before asking
-/// again.
+/// Returns the total length of a 1.0 identity frame, or the number of bytes to read before calling
+/// this again.
 ///
-/// Its length counts the flags octet, which is not to be validated (RFC 13).
+/// The length field counts the flags octet too. The flags must not be validated (RFC 13).
 pub(crate) fn identity_v1_len(bytes: &[u8]) -> Result<usize, ProtocolError> {
-    // A handshake or an alert of TLS, which would be the identity of 20 or 21 bytes of a peer that
-    // sets flags which mean nothing.
+    // A handshake or an alert of TLS. As ZMTP 1.0 it would be an identity of 20 or 21 bytes with
+    // meaningless flags set.
     if let [0x15 | 0x16, 0x03, ..] = bytes {
         return Err(TlsFault::Unasked.into());
     }
@@ -113,13 +114,13 @@ pub(crate) fn identity_v1_len(bytes: &[u8]) -> Result<usize, ProtocolError> {
     }
 }
 
-/// The identity in a whole 1.0 identity frame.
+/// Returns the identity in a whole 1.0 identity frame.
 pub(crate) fn identity_v1(frame: &[u8]) -> &[u8] {
     let header_len = if frame.first() == Some(&0xFF) { 10 } else { 2 };
     frame.get(header_len..).unwrap_or_default()
 }
 
-/// How many bytes a 2.0 identity frame has in all, and in its header.
+/// Returns the total length of a 2.0 identity frame, and the length of its header.
 pub(crate) fn identity_v2_len(bytes: &[u8]) -> Result<(usize, usize), ProtocolError> {
     match decode_header(bytes)? {
         None if bytes.len() < 2 => Ok((2, 2)),
@@ -136,12 +137,12 @@ fn fitting(ours: SocketType, theirs: Option<SocketType>) -> Result<SocketType, P
     if ours.accepts(theirs) { Ok(theirs) } else { Err(Mismatch::SocketType { ours, theirs }.into()) }
 }
 
-/// The routing id counts for the types that have one, and for a peer that keeps its type to itself.
+/// Returns the routing id if the peer's type has one or is unknown, and otherwise an empty one.
 fn routing_id(socket_type: Option<SocketType>, identity: &[u8]) -> Vec<u8> {
     if socket_type.is_none_or(SocketType::has_routing_id) { identity.to_vec() } else { Vec::new() }
 }
 
-/// The status code of ZAP (RFC 27) that servers put into their ERROR command.
+/// Returns the ZAP status code (RFC 27) that servers put into their ERROR command.
 fn zap_status(reason: &[u8]) -> Option<u16> {
     match reason {
         [digit @ b'3'..=b'5', b'0', b'0'] => Some(u16::from(digit - b'0') * 100),

@@ -1,10 +1,10 @@
 //! ZMTP without I/O: the wire protocol of ZeroMQ as pure state machines.
 //!
-//! Speaks ZMTP 3.1 (RFC 37) and falls back to 3.0 (RFC 23), 2.0 (RFC 15) and 1.0 (RFC 13). Nothing
-//! in here owns a socket, reads a clock or starts a thread; the code that pumps a connection hands
-//! bytes in and takes bytes out. All input is hostile until proven otherwise: every violation is a
-//! [`ProtocolError`] that names the clause, and memory held never exceeds a fixed bound or what has
-//! really arrived.
+//! Speaks ZMTP 3.1 (RFC 37) and falls back to 3.0 (RFC 23), 2.0 (RFC 15) and 1.0 (RFC 13). This
+//! crate owns no sockets, reads no clock and starts no threads: the code that serves a connection
+//! passes bytes in and takes bytes out. All input is hostile until proven otherwise. Every
+//! violation is a [`ProtocolError`] that names the clause. Memory use never exceeds a fixed bound
+//! or the number of bytes that have really arrived.
 //!
 //! ```text
 //!   bytes from the peer                                          bytes to the peer

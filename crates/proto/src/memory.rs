@@ -1,20 +1,20 @@
-//! Memory that a peer, or the program, decides about: asked for in such a way that the answer may
-//! be no.
+//! Memory whose size a peer or the program decides. Allocating it may fail with an error.
 
 use crate::error::ProtocolError;
 
-/// Whether there is memory for `bytes` bytes just now: asked before something that others decide
-/// about goes into collections that could only end the process without it.
+/// Checks that `bytes` bytes of memory are available now. Callers check this before they put data
+/// of a size that others decide into collections, which would abort the process if there is no
+/// memory.
 pub fn at_hand(bytes: usize) -> Result<(), ProtocolError> {
     let mut room = Vec::new();
     room.try_reserve_exact(bytes).map_err(|_| ProtocolError::NoMemory)?;
-    // Not to be left out, though nothing is done with it.
+    // Keep the compiler from removing the allocation, which is never used.
     std::hint::black_box::<*mut u8>(room.as_mut_ptr());
     Ok(())
 }
 
-/// Makes room for `bytes` bytes more; for just these if there is not enough for the spare room that
-/// growing adds.
+/// Reserves room for `bytes` more bytes. If there is not enough memory for the usual spare
+/// capacity, reserves exactly these bytes.
 pub(crate) fn reserve(out: &mut Vec<u8>, bytes: usize) -> Result<(), ProtocolError> {
     let reserved = out.try_reserve(bytes).or_else(|_| out.try_reserve_exact(bytes));
     reserved.map_err(|_| ProtocolError::NoMemory)

@@ -1,8 +1,8 @@
 //! Connection metadata: the list of named properties in a READY command (RFC 37, "Connection
 //! Metadata").
 //!
-//! Used by the mechanisms, which differ in how they carry the list but not in its form. A property
-//! is one octet of name length, the name, four octets of value length, the value.
+//! The mechanisms use this file. They differ in how they carry the list, but its form is the same.
+//! A property is one octet of name length, the name, four octets of value length, the value.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::error::{Clause, ProtocolError};
 /// The longest value a property can have: 2^31-1 bytes.
 const MAX_VALUE: u32 = i32::MAX as u32;
 
-/// Up to this number of properties are compared one by one.
+/// Maximum number of properties that are compared one by one.
 const FEW: usize = 8;
 
 /// Iterates over an encoded property list without copying. Ends after the first error.
@@ -62,14 +62,14 @@ impl<'a> Iterator for Properties<'a> {
     }
 }
 
-/// Whether `name` may be the name of a property: 1 to 255 letters, digits, `-`, `_`, `.` or `+`.
+/// True if `name` may be the name of a property: 1 to 255 letters, digits, `-`, `_`, `.` or `+`.
 pub fn is_name(name: &str) -> bool {
     let allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.+".contains(&octet);
     (1..=255).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Appends one property. One that cannot be encoded (see [`is_name`]; over 2^31-1 bytes) is left
-/// out.
+/// Appends one property. Skips a property that cannot be encoded (see [`is_name`]; over 2^31-1
+/// bytes).
 pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     let Some(value_len) = u32::try_from(value.len()).ok().filter(|&len| len <= MAX_VALUE) else { return };
     if is_name(name) {
@@ -80,20 +80,19 @@ pub fn put_property(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-/// A property list of its own, each name once.
+/// An owned property list that has each name only once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Metadata(pub Vec<(String, Vec<u8>)>);
 
 impl Metadata {
-    /// Collects a whole encoded list; names are case-insensitive, and one that occurs twice is an
-    /// error.
+    /// Collects a whole encoded list. Names are case-insensitive, and a duplicate name is an error.
     pub fn collect(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let mut list: Vec<(String, Vec<u8>)> = Vec::new();
         let mut seen = HashSet::new();
         for property in Properties::new(bytes) {
             let (name, value) = property?;
-            // A set rather than a scan if there are many: 64 KiB of tiny properties must not cost
-            // the square of their number.
+            // With many properties, use a set instead of a scan: the cost of 64 KiB of tiny
+            // properties must not grow with the square of their number.
             if list.len() == FEW {
                 seen.extend(list.iter().map(|(known, _)| known.to_ascii_lowercase()));
             }
@@ -109,7 +108,7 @@ impl Metadata {
         Ok(Self(list))
     }
 
-    /// The value of the property `name`, in any case.
+    /// Returns the value of the property `name`, ignoring case.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
     }

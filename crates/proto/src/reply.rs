@@ -1,33 +1,32 @@
-//! The form of what comes to a REQ (RFC 28): every message is the envelope that the request had,
-//! then the body.
+//! Form of the messages that a REQ receives (RFC 28): the envelope of the request, then the body.
 //!
-//! The envelope ends with an empty delimiter. A request id of four octets may come before it;
-//! whether there must be one, and which, is for the socket to judge. Anything else shows that the
-//! peer does not know what it talks to.
+//! The envelope ends with an empty delimiter. A request id of four octets may come before it; the
+//! socket decides whether an id is required, and which one. Any other form shows that the peer does
+//! not know that it talks to a REQ.
 
 use crate::error::{Clause, ProtocolError};
 
 /// Octets of a request id.
 const REQUEST_ID: u64 = 4;
 
-/// Goes over the frames of one connection's messages, in their order.
+/// Checks the frames of one connection's messages, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplyForm(Next);
 
-/// What the next frame is.
+/// Kind of the next frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Next {
     /// The request id or the delimiter.
     #[default]
     Envelope,
-    /// The delimiter behind a request id.
+    /// The delimiter after a request id.
     Delimiter,
     /// A part of the body.
     Body,
 }
 
 impl ReplyForm {
-    /// Judges the next frame of a message: whether more follow, and how long its body is.
+    /// Judges the next frame of a message. `more` is true if further frames follow.
     #[inline]
     pub fn check(&mut self, more: bool, body_len: u64) -> Result<(), ProtocolError> {
         self.0 = match (self.0, more, body_len) {
@@ -44,7 +43,7 @@ impl ReplyForm {
 mod tests {
     use super::*;
 
-    /// How many frames of these messages pass.
+    /// Returns the number of frames that pass.
     fn passing(lengths: &[&[u64]]) -> usize {
         let mut form = ReplyForm::default();
         let frames = lengths.iter().flat_map(|message| {

@@ -1,6 +1,6 @@
-//! Values that must not leak: wiped from memory when they are dropped, and never shown by `Debug`.
+//! Secret values: wiped from memory when they are dropped, and never shown by `Debug`.
 //!
-//! For keys and passwords, from the option that sets them to the cipher that uses them.
+//! Keys and passwords have this type from the option that sets them to the cipher that uses them.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use zeroize::{Zeroize, Zeroizing};
 pub struct Secret<T: Zeroize>(Zeroizing<T>);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes the value; the caller's own copy, if it keeps one, is its business.
+    /// Takes the value. If the caller keeps a copy, the caller must wipe it.
     pub fn new(value: T) -> Self {
         Self(Zeroizing::new(value))
     }
@@ -45,7 +45,7 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
     }
 }
 
-/// Takes the same time wherever the bytes differ; lengths are no secret.
+/// Takes the same time wherever the bytes differ. Lengths are not secret.
 impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
     fn eq(&self, other: &Self) -> bool {
         equal(self.0.as_ref(), other.0.as_ref())
@@ -54,7 +54,7 @@ impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
 
 impl<T: Zeroize + AsRef<[u8]>> Eq for Secret<T> {}
 
-/// Compares in a time that depends on the lengths only.
+/// Compares in a time that depends only on the lengths.
 pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     a.ct_eq(b).into()
 }

@@ -1,10 +1,10 @@
 //! One end of a connection from the first byte to the first message.
 //!
-//! The engine's I/O thread creates a session for each stream, feeds it what it reads, writes what
-//! [`Session::output`] holds, and drops it when [`Session::established`] yields. A session gathers
-//! one item at a time (part of the greeting, identity frame, command), so any split of the input
-//! gives the same result, and it never takes a byte beyond the handshake. It keeps at most one
-//! item, bounded by the largest handshake command.
+//! The engine's I/O thread creates a session for each stream, feeds it the received bytes, writes
+//! the bytes of [`Session::output`], and drops it when [`Session::established`] returns a result. A
+//! session gathers one item at a time (part of the greeting, identity frame, command), so any split
+//! of the input gives the same result. It never takes a byte beyond the handshake. It keeps at most
+//! one item, whose size is bounded by the largest handshake command.
 
 mod item;
 
@@ -24,44 +24,44 @@ use crate::stage::{self, Stage};
 use crate::zap::Credentials;
 use item::Item;
 
-/// This many times its own length a command takes at most while it is dealt with: properties of one
-/// byte each, by themselves and in the set of their names.
+/// Worst-case memory for parsing a command, as a multiple of its length. The worst case is many
+/// properties of one byte each, which are stored in the list and in the set of names.
 const TAKEN_APART: usize = 40;
 
-/// What our end of a connection announces.
+/// Configuration of our end of a connection.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
     /// Our socket type.
     pub socket_type: SocketType,
     /// Our routing id, at most 255 bytes (more is cut); may be empty.
     pub routing_id: Vec<u8>,
-    /// The security mechanism the peer has to use too.
+    /// Security mechanism that the peer must use too.
     pub mechanism: MechanismConfig,
-    /// Whether the caller judges the peer's credentials: then [`Session::credentials`] yields them,
-    /// and the handshake waits for [`Session::admit`]. If not, each peer that keeps to the protocol
-    /// is let in, whatever the password.
+    /// True if the caller judges the peer's credentials. [`Session::credentials`] then returns
+    /// them, and the handshake waits for [`Session::admit`]. If false, every peer that keeps to the
+    /// protocol is accepted with any password.
     pub authenticate: bool,
-    /// The largest body of a message to accept, for a stage that has to keep whole ones.
+    /// Largest body of a message to accept. Used by stages that have to keep whole messages.
     pub max_msg_size: Option<u64>,
-    /// Further metadata for our READY command; invalid names are left out.
+    /// Further metadata for our READY command. Invalid names are left out.
     pub properties: Vec<(String, Vec<u8>)>,
 }
 
 /// The result of a handshake.
 pub struct Established {
-    /// The version both ends speak now.
+    /// Version that both ends speak from now on.
     pub version: Version,
     /// The other end.
     pub peer: Peer,
-    /// What stands between the wire and plain 3.1 frames; `None` if they are the same.
+    /// Stage between the wire and plain 3.1 frames; `None` if they are the same.
     pub stage: Option<Box<dyn Stage>>,
-    /// Plain 3.1 frames to be taken as the first ones received: a 1.0 subscriber filters at its own
-    /// end and never subscribes, so a subscription to everything is put in for it. Empty otherwise.
+    /// Plain 3.1 frames to process as the first received ones. A 1.0 subscriber filters at its own
+    /// end and never subscribes, so we insert a subscription to everything for it. Otherwise empty.
     pub inbound: Vec<u8>,
 }
 
-/// A handshake in progress. There may be thousands at a time, so what most of them do without is
-/// apart, and those that wait for the peer hold no buffers.
+/// A handshake in progress. There may be thousands at a time, so rarely needed parts are boxed, and
+/// handshakes that wait for the peer hold no buffers.
 pub struct Session {
     socket_type: SocketType,
     authenticate: bool,
@@ -72,36 +72,36 @@ pub struct Session {
     /// `None` is NULL.
     mechanism: Option<Box<MechanismConfig>>,
     state: State,
-    /// The item being gathered. Never longer than `wanted`.
+    /// Item being gathered. Never longer than `wanted`.
     pending: Item,
-    /// Length at which `pending` is looked at again.
+    /// Length at which `pending` is judged again.
     wanted: usize,
-    /// PLAIN's password passes here and, at the other end, in `pending`.
+    /// The password of PLAIN passes through this buffer and, at the other end, through `pending`.
     out: Secret<Vec<u8>>,
     written: usize,
     refusal: Vec<u8>,
-    /// The peer's, until they are fetched.
+    /// The peer's credentials, until the caller fetches them.
     credentials: Option<Box<Credentials>>,
 }
 
 enum State {
     Signature,
-    /// Signature seen, the version octet is next.
+    /// The signature has arrived; the version octet is next.
     Revision,
     /// The rest of a 2.0 greeting; the version says whether 1.0 or 2.0 frames follow.
     OlderGreeting(Version),
     /// The rest of a 3.x greeting.
     Greeting,
-    /// The identity frame of a peer before 3.0, with its socket type if it told.
+    /// The identity frame of a peer before 3.0, with its socket type if the peer announced it.
     Identity(Version, Option<SocketType>),
     Commands(Version, Box<dyn Mechanism>),
-    /// `None` once it has been fetched.
+    /// `None` after the result has been fetched.
     Done(Option<Box<Established>>),
     Failed(ProtocolError),
 }
 
 impl Session {
-    /// Starts a handshake: the signature is ready to be written.
+    /// Starts a handshake. The signature is ready to be written.
     pub fn new(config: SessionConfig) -> Self {
         let SessionConfig { mut routing_id, mechanism, .. } = config;
         routing_id.truncate(handshake::MAX_ROUTING_ID);
@@ -127,11 +127,13 @@ impl Session {
         }
     }
 
-    /// Takes bytes from the peer, split in any way, and returns how many belonged to the handshake.
+    /// Takes bytes from the peer, split in any way. Returns the number of bytes that belong to the
+    /// handshake.
     ///
-    /// Fewer than given means that the handshake is complete and the rest is traffic. After an
-    /// error the connection is over and every further call returns the same error; what
-    /// [`output`](Self::output) still holds may be written as a courtesy.
+    /// A number below the length of `bytes` means that the handshake is complete and the other
+    /// bytes are traffic. After an error the connection is over and every further call returns the
+    /// same error. The caller may still write the bytes in [`output`](Self::output), to inform the
+    /// peer.
     pub fn input(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut used = 0;
         loop {
@@ -156,7 +158,7 @@ impl Session {
         }
     }
 
-    /// The bytes to write to the peer now.
+    /// Returns the bytes to write to the peer now.
     pub fn output(&self) -> &[u8] {
         &self.out[self.written..]
     }
@@ -170,8 +172,8 @@ impl Session {
         }
     }
 
-    /// The result, once, as soon as the handshake is complete. All output must reach the peer
-    /// before any frame does.
+    /// Returns the result once, as soon as the handshake is complete. All output must reach the
+    /// peer before any frame does.
     pub fn established(&mut self) -> Option<Established> {
         match &mut self.state {
             State::Done(established) => established.take().map(|established| *established),
@@ -179,17 +181,18 @@ impl Session {
         }
     }
 
-    /// What the peer has shown to be let in, once: the caller has it judged and goes on with
-    /// [`admit`](Self::admit) or [`refuse`](Self::refuse). Input is still taken meanwhile.
+    /// Returns the peer's credentials once. The caller has them judged, and continues with
+    /// [`admit`](Self::admit) or [`refuse`](Self::refuse). The session still takes input in
+    /// between.
     pub fn credentials(&mut self) -> Option<Credentials> {
         self.credentials.take().map(|credentials| *credentials)
     }
 
-    /// The peer's credentials are good: the handshake goes on.
+    /// Accepts the peer's credentials and continues the handshake.
     ///
     /// # Errors
-    /// What is wrong with something that the peer has sent before; the connection is over then, as
-    /// after [`input`](Self::input).
+    /// Returns the fault in bytes that the peer sent earlier. The connection is then over, as after
+    /// an error of [`input`](Self::input).
     pub fn admit(&mut self) -> Result<(), ProtocolError> {
         let State::Commands(version, mechanism) = &mut self.state else { return Ok(()) };
         let version = *version;
@@ -202,8 +205,8 @@ impl Session {
         result
     }
 
-    /// The peer's credentials are no good: the connection is over. An ERROR command tells the peer
-    /// so, unless `status` is 300, a failure that may pass.
+    /// Refuses the peer's credentials and ends the connection. Tells the peer with an ERROR
+    /// command, unless `status` is 300, a temporary failure.
     pub fn refuse(&mut self, status: u16) {
         if status != 300 {
             put_error(&mut self.out, status.to_string().as_bytes());
@@ -212,19 +215,20 @@ impl Session {
         self.pending.clear();
     }
 
-    /// Whether the peer has sent a valid signature, or the start of a 1.0 identity frame: it seems
-    /// to speak ZMTP.
+    /// True if the peer has sent a valid signature, or the start of a 1.0 identity frame, and
+    /// therefore seems to speak ZMTP.
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// The peer's reason, at most 255 bytes, when the handshake ended with [`ProtocolError::Auth`].
+    /// Returns the peer's reason, at most 255 bytes, if the handshake ended with
+    /// [`ProtocolError::Auth`].
     pub fn refusal(&self) -> &[u8] {
         &self.refusal
     }
 
-    /// Judges `pending`, which has reached `wanted`: asks for more of it, or empties it and moves
-    /// on.
+    /// Judges `pending`, which has reached `wanted`. Either asks for more bytes of the item, or
+    /// empties `pending` and moves on.
     fn step(&mut self) -> Result<(), ProtocolError> {
         match &mut self.state {
             State::Signature => self.signature(),
@@ -256,8 +260,8 @@ impl Session {
             self.state = State::Revision;
             self.wanted = greeting::SIGNATURE_LEN + 1;
         } else {
-            // A 1.0 peer, and what we have is the start of its identity frame. It takes our
-            // signature for the header of ours: only the body is missing.
+            // This is a 1.0 peer, and `pending` holds the start of its identity frame. The peer
+            // reads our signature as the header of our identity frame, so only the body is missing.
             self.require_plain()?;
             handshake::identity_v1_len(&self.pending)?;
             self.started = true;
@@ -336,7 +340,7 @@ impl Session {
         self.follow(version, progress)
     }
 
-    /// Does what a step of the mechanism has led to.
+    /// Continues after a step of the mechanism.
     fn follow(&mut self, version: Version, mut progress: Progress) -> Result<(), ProtocolError> {
         loop {
             match progress {
@@ -399,7 +403,7 @@ impl Session {
         self.mechanism.as_deref().unwrap_or(&MechanismConfig::Null)
     }
 
-    /// Refuses a peer before 3.0 unless we ask for no protection.
+    /// Refuses a peer before 3.0, unless we require no protection.
     fn require_plain(&self) -> Result<(), ProtocolError> {
         let unprotected = self.mechanism().allows_older_peers && !self.authenticate;
         if unprotected { Ok(()) } else { Err(Mismatch::Version.into()) }

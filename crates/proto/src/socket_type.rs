@@ -1,7 +1,7 @@
-//! The socket types: names on the wire, numbers in the API, and which may talk to which.
+//! The socket types: names on the wire, numbers in the API, and the legal pairs.
 //!
-//! One row of [`TABLE`] per type holds all of it; a new type is one variant and one row. Legal
-//! pairs are those of RFC 37 ("The Socket-Type Property").
+//! One row of [`TABLE`] per type holds all of this; a new type needs one variant and one row. The
+//! legal pairs are those of RFC 37 ("The Socket-Type Property").
 
 #[cfg(feature = "serde")]
 mod named;
@@ -66,7 +66,7 @@ const fn row(socket_type: SocketType, name: &'static str, peers: &'static [Socke
     Row { socket_type, name, peers }
 }
 
-// Indexed by the type's number.
+// The index is the type's number.
 static TABLE: [Row; 21] = [
     row(Pair, "PAIR", &[Pair]),
     row(Pub, "PUB", &[Sub, XSub]),
@@ -92,27 +92,27 @@ static TABLE: [Row; 21] = [
 ];
 
 impl SocketType {
-    /// The name as it stands in the Socket-Type property, for example `"PAIR"`.
+    /// Returns the name as it stands in the Socket-Type property, for example `"PAIR"`.
     pub fn name(self) -> &'static str {
         TABLE[self as usize].name
     }
 
-    /// The type with this exact name.
+    /// Returns the type with this exact name.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         TABLE.iter().find(|row| row.name.as_bytes() == name).map(|row| row.socket_type)
     }
 
-    /// The type with this number.
+    /// Returns the type with this number.
     pub fn from_code(code: u8) -> Option<Self> {
         TABLE.get(usize::from(code)).map(|row| row.socket_type)
     }
 
-    /// The number in the C API and in a ZMTP 2.0 greeting.
+    /// Returns the number in the C API and in a ZMTP 2.0 greeting.
     pub fn code(self) -> u8 {
         self as u8
     }
 
-    /// The number in a greeting of ZMTP 2.0, where XPUB and XSUB are PUB and SUB.
+    /// Returns the number in a greeting of ZMTP 2.0, where XPUB and XSUB are PUB and SUB.
     pub(crate) fn older_code(self) -> u8 {
         match self {
             XPub => Pub.code(),
@@ -121,27 +121,27 @@ impl SocketType {
         }
     }
 
-    /// Whether a socket of this type may talk to a socket of type `peer`.
+    /// True if a socket of this type may talk to a socket of type `peer`.
     pub fn accepts(self, peer: SocketType) -> bool {
         TABLE[self as usize].peers.contains(&peer)
     }
 
-    /// A type that may talk to this one.
+    /// Returns one of the types that may talk to this one.
     pub(crate) fn some_peer(self) -> Option<SocketType> {
         TABLE[self as usize].peers.last().copied()
     }
 
-    /// Whether a peer of this type announces a routing id that means something to us.
+    /// True if a peer of this type announces a routing id that we use.
     pub(crate) fn has_routing_id(self) -> bool {
         matches!(self, Req | Dealer | Router)
     }
 
-    /// Whether a socket of this type takes subscriptions from its peers.
+    /// True if a socket of this type receives subscriptions from its peers.
     pub(crate) fn takes_subscriptions(self) -> bool {
         matches!(self, Pub | XPub)
     }
 
-    /// Whether a socket of this type sends or takes subscriptions.
+    /// True if a socket of this type sends or receives subscriptions.
     pub(crate) fn is_publish_subscribe(self) -> bool {
         matches!(self, Pub | Sub | XPub | XSub)
     }

@@ -1,45 +1,45 @@
-//! SOCKS 5 as a client (RFC 1928, RFC 1929): what is said to a proxy before the stream leads to the
-//! peer.
+//! SOCKS 5 as a client (RFC 1928, RFC 1929): the exchange with a proxy before the stream leads to
+//! the peer.
 //!
-//! Driven like a [`Session`](crate::Session): bytes in, bytes out, split in any way. The engine
-//! reads no more than [`Socks::missing`] bytes at a time, so what the peer behind the proxy says at
-//! once is not taken for an answer of the proxy's. Nothing is kept but one answer, of 262 bytes at
-//! most.
+//! The interface is that of a [`Session`](crate::Session): bytes in, bytes out, split in any way.
+//! The engine reads at most [`Socks::missing`] bytes at a time, so the first bytes of the peer
+//! behind the proxy are not mistaken for an answer of the proxy. The only kept data is one answer
+//! of at most 262 bytes.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use crate::secret::Secret;
 
-/// Where the proxy shall lead to.
+/// Destination to which the proxy shall connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// To an address.
+    /// An address.
     Address(SocketAddr),
-    /// To a host by its name, at most 255 bytes (more is cut), that the proxy resolves; and a port.
+    /// A host name of at most 255 bytes (more is cut), which the proxy resolves, and a port.
     Name(String, u16),
 }
 
-/// What a client asks of a proxy.
+/// Request of a client to a proxy.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Where to.
+    /// Destination of the connection.
     pub target: Target,
-    /// User name and password, at most 255 bytes each (more is cut); without them only a proxy that
-    /// asks for none will do.
+    /// User name and password, at most 255 bytes each (more is cut). If `None`, only a proxy
+    /// without authentication is usable.
     pub login: Option<(Vec<u8>, Secret<Vec<u8>>)>,
 }
 
-/// Why the proxy does not lead there.
+/// Reason why the proxy did not connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// What answers is no SOCKS 5 proxy, or a broken one.
+    /// The answering program is not a SOCKS 5 proxy, or a broken one.
     NotSocks,
-    /// It wants another way of authentication than ours.
+    /// The proxy requires a method of authentication that we do not have.
     Method,
-    /// It does not accept user name and password.
+    /// The proxy does not accept user name and password.
     Login,
-    /// It could not or would not connect: the code of its reply.
+    /// The proxy could not or would not connect: the code of its reply.
     Reply(u8),
 }
 
@@ -55,11 +55,11 @@ enum State {
 pub struct Socks {
     request: Request,
     state: State,
-    /// The answer being gathered. Never longer than `wanted`.
+    /// Answer being gathered. Never longer than `wanted`.
     pending: Vec<u8>,
-    /// Length at which it is looked at again.
+    /// Length at which `pending` is judged again.
     wanted: usize,
-    /// The password passes here.
+    /// The password passes through this buffer.
     out: Secret<Vec<u8>>,
     written: usize,
 }
@@ -76,15 +76,15 @@ const IPV6: u8 = 4;
 const REPLY_HEAD: usize = 4;
 
 impl Socks {
-    /// Starts: the greeting is ready to be written.
+    /// Starts the exchange. The greeting is ready to be written.
     pub fn new(request: Request) -> Self {
         let method = if request.login.is_some() { USERNAME_PASSWORD } else { NO_AUTHENTICATION };
         let out = vec![VERSION, 1, method].into();
         Socks { request, state: State::Method, pending: Vec::new(), wanted: 2, out, written: 0 }
     }
 
-    /// How many bytes the proxy still owes for the next step: no more than these may be read. 0
-    /// when nothing more is expected.
+    /// Returns the number of bytes that the proxy must still send for the next step. The caller
+    /// must not read more than these. 0 if the exchange is complete.
     pub fn missing(&self) -> usize {
         match self.state {
             State::Done | State::Failed(_) => 0,
@@ -92,7 +92,7 @@ impl Socks {
         }
     }
 
-    /// Takes bytes from the proxy and returns how many belonged to the exchange.
+    /// Takes bytes from the proxy and returns the number of bytes that belong to the exchange.
     pub fn input(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
         let mut used = 0;
         loop {
@@ -111,7 +111,7 @@ impl Socks {
         }
     }
 
-    /// The bytes to write to the proxy now.
+    /// Returns the bytes to write to the proxy now.
     pub fn output(&self) -> &[u8] {
         &self.out[self.written..]
     }
@@ -121,7 +121,7 @@ impl Socks {
         self.written = (self.written + n).min(self.out.len());
     }
 
-    /// Whether the stream leads to the target now.
+    /// True if the stream leads to the target now.
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }
@@ -187,7 +187,7 @@ impl Socks {
             [VERSION, code, ..] => return Err(Refusal::Reply(code)),
             _ => return Err(Refusal::NotSocks),
         }
-        // The address that the proxy connects from says nothing to us, but it has to be read.
+        // The address that the proxy connects from is useless to us, but it has to be read.
         let address = match (self.pending[REPLY_HEAD - 1], self.pending.get(REPLY_HEAD)) {
             (IPV4, _) => 4,
             (IPV6, _) => 16,
@@ -195,7 +195,7 @@ impl Socks {
             (DOMAIN_NAME, Some(length)) => 1 + usize::from(*length),
             _ => return Err(Refusal::NotSocks),
         };
-        // A name's length comes first.
+        // A name starts with its length.
         let port = if address == 1 && self.pending.len() == REPLY_HEAD { 0 } else { 2 };
         self.wanted = REPLY_HEAD + address + port;
         if self.pending.len() >= self.wanted {
@@ -213,14 +213,14 @@ impl Socks {
     }
 }
 
-/// One octet of length and as many bytes.
+/// Appends one octet of length and as many bytes.
 fn put_short(out: &mut Vec<u8>, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(255)];
     out.push(bytes.len() as u8);
     out.extend_from_slice(bytes);
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("target", &self.target).field("login", &self.login.is_some()).finish()
@@ -252,7 +252,7 @@ mod tests {
         Socks::new(Request { target, login })
     }
 
-    /// What the client says in answer to each piece.
+    /// Returns the client's output after each piece.
     fn talk(socks: &mut Socks, pieces: &[&[u8]]) -> Result<Vec<Vec<u8>>, Refusal> {
         let mut said = Vec::new();
         let mut take = |socks: &mut Socks| {
@@ -307,7 +307,7 @@ mod tests {
                 assert_eq!(used, end, "cut at {cut}");
                 assert!(socks.is_done());
             }
-            // As the engine reads: never more than is missing.
+            // Read like the engine: at most the missing bytes.
             let (mut socks, mut at) = (to_v4(Some(("u", ""))), 0);
             while !socks.is_done() {
                 let missing = socks.missing();

@@ -1,5 +1,5 @@
-//! TLS below ZMTP, as it is (`tls+tcp://`) or in WebSocket (`wss://`). The cryptography is that of
-//! rustls, which is sans-I/O like everything here.
+//! TLS below ZMTP, either directly (`tls+tcp://`) or below WebSocket (`wss://`). The cryptography
+//! is that of rustls, which is sans-I/O like this whole crate.
 //!
 //! ```text
 //!   ZMTP       to and from Session and its stages
@@ -11,15 +11,15 @@
 //!   stream
 //! ```
 //!
-//! A server shows a certificate: of several the one that has the name by which the client asks for
-//! it. It asks for one of the client's if it has been told which to
-//! trust, and turns away clients that show none. A client trusts what it is told to: certificates
-//! in PEM, the system's, or both. A certificate that is itself among the trusted ones is good by
-//! whatever name, as long as it has not expired; any other needs a chain to one of them, and, if a
-//! host name is asked for, that name.
+//! A server shows a certificate. If it has several, it shows the one with the name that the client
+//! asks for. If the server has a list of trusted client certificates, it asks clients for a
+//! certificate and refuses clients without one. A client trusts certificates in PEM, the system's
+//! certificates, or both. A certificate that is itself among the trusted ones is accepted under any
+//! name until it expires. Any other certificate needs a chain to a trusted one and, if a host name
+//! is required, that name.
 //!
-//! No session is resumed: each connection is judged anew. What a peer can make this end keep is a
-//! record and a message of the handshake, of 64 KiB at most; what it can make it do, a few changes
+//! Sessions are never resumed: each connection is judged anew. A peer can make this end keep at
+//! most one record and one handshake message of at most 64 KiB. It can cause at most a few changes
 //! of keys, warnings and empty messages in a row (rustls counts them).
 
 mod config;
@@ -39,25 +39,25 @@ use config::Side;
 pub use config::{BadCredentials, TlsConfig, Versions, has_certificates};
 pub use identity::Identity;
 
-/// TLS, and what it carries.
+/// TLS and the carrier inside it.
 pub struct Tls<C> {
     connection: Connection,
     inside: C,
-    /// The number of the configuration.
+    /// Number of the configuration.
     number: u64,
-    /// Bytes between the two; empty between calls.
+    /// Decrypted bytes on their way between `connection` and `inside`. Empty between calls.
     clear: Vec<u8>,
-    /// The peer has ended TLS.
+    /// True if the peer has ended TLS.
     ended: bool,
-    /// Why it is over.
+    /// Fault that ended the connection.
     fault: Option<TlsFault>,
 }
 
-/// What `clear` may keep of its memory.
+/// Memory that `clear` may keep from one call to the next, in bytes.
 const KEEP: usize = 64 * 1024;
 
 impl<C: Carrier> Tls<C> {
-    /// One end of a new stream.
+    /// Makes one end of a new stream.
     ///
     /// # Errors
     /// [`BadCredentials`] if rustls cannot begin with this configuration.
@@ -69,23 +69,22 @@ impl<C: Carrier> Tls<C> {
             }
         };
         let mut connection = connection.map_err(|_| BadCredentials::Name)?;
-        // All that is sealed is written by the caller at once; only the beginning waits for the
-        // handshake.
+        // The caller writes all sealed bytes at once. Only the first bytes wait for the handshake.
         connection.set_buffer_limit(None);
         Ok(Tls { connection, inside, number: config.number, clear: Vec::new(), ended: false, fault: None })
     }
 
-    /// Encrypts `clear`, and yields what is to be written.
+    /// Encrypts `clear` and appends the bytes to write.
     fn put(&mut self, out: &mut Vec<u8>) {
         if self.fault.is_none() {
-            // Into memory: does not fail.
+            // Writing into memory does not fail.
             let _ = self.connection.writer().write_all(&self.clear);
         }
         self.tidy();
         self.take(out);
     }
 
-    /// Yields what is to be written.
+    /// Appends the bytes to write.
     fn take(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
             if !matches!(self.connection.write_tls(out), Ok(1..)) {
@@ -94,7 +93,7 @@ impl<C: Carrier> Tls<C> {
         }
     }
 
-    /// Takes the records of the next few bytes.
+    /// Processes the records of the next few bytes.
     fn advance(&mut self, wire: &mut &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         if !matches!(self.connection.read_tls(wire), Ok(1..)) {
             return Err(TlsFault::Broken.into());
@@ -129,7 +128,7 @@ impl<C: Carrier> Stage for Tls<C> {
             return self.put(out);
         }
         if self.fault.is_none() {
-            // Into memory: does not fail.
+            // Writing into memory does not fail.
             let _ = self.connection.writer().write_all(zmtp);
         }
         self.take(out);
@@ -151,7 +150,8 @@ impl<C: Carrier> Stage for Tls<C> {
     }
 
     fn buffered(&self) -> usize {
-        // What rustls keeps, at most a record and a handshake message, it does not tell.
+        // rustls does not report the number of bytes that it keeps: at most a record and a
+        // handshake message.
         self.inside.buffered()
     }
 
@@ -183,8 +183,8 @@ impl<C: Carrier> Carrier for Tls<C> {
         self.inside.ping()
     }
 
-    /// The certificates of a client. That of a server is not of interest: it has the name that was
-    /// asked for.
+    /// Returns the certificates of a client. Those of a server are not needed: a server's
+    /// certificate has the name that the client asked for.
     fn shown(&self) -> Option<Shown> {
         let Connection::Server(connection) = &self.connection else { return None };
         let certificates = connection.peer_certificates()?;

@@ -1,6 +1,6 @@
 //! Z85: binary keys as printable text, five characters for four bytes (RFC 32).
 //!
-//! The one place that knows the alphabet. Keys of CURVE have 32 bytes, which are 40 characters.
+//! Only this file knows the alphabet. Keys of CURVE have 32 bytes, which are 40 characters.
 
 /// Characters of a 32-byte key.
 pub const KEY_LENGTH: usize = 40;
@@ -9,7 +9,7 @@ pub const KEY_LENGTH: usize = 40;
 const DIGITS: &[u8; 85] =
     b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
-/// Value of a character that is no digit.
+/// Value of a character that is not a digit.
 const NONE: u8 = 0xFF;
 
 /// The value of each character.
@@ -23,7 +23,7 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// Four bytes, most significant first, as five digits.
+/// Encodes four bytes, most significant first, as five digits.
 pub fn encode_group(bytes: [u8; 4]) -> [u8; 5] {
     let mut rest = u32::from_be_bytes(bytes);
     let mut text = [0; 5];
@@ -34,7 +34,8 @@ pub fn encode_group(bytes: [u8; 4]) -> [u8; 5] {
     text
 }
 
-/// Five digits as four bytes; `None` if one is no digit or the value does not fit.
+/// Decodes five digits to four bytes. Returns `None` if a character is not a digit or the value
+/// does not fit.
 pub fn decode_group(text: [u8; 5]) -> Option<[u8; 4]> {
     let mut sum = 0_u32;
     for character in text {
@@ -47,7 +48,7 @@ pub fn decode_group(text: [u8; 5]) -> Option<[u8; 4]> {
     Some(sum.to_be_bytes())
 }
 
-/// The text of a key.
+/// Returns the text of a key.
 pub fn encode_key(key: &[u8; 32]) -> [u8; KEY_LENGTH] {
     let mut text = [0; KEY_LENGTH];
     for (group, bytes) in text.as_chunks_mut::<5>().0.iter_mut().zip(key.as_chunks::<4>().0) {
@@ -56,8 +57,8 @@ pub fn encode_key(key: &[u8; 32]) -> [u8; KEY_LENGTH] {
     text
 }
 
-/// The key in 40 characters; `None` for another length, a foreign character or a group beyond 32
-/// bits.
+/// Returns the key in 40 characters, or `None` for another length, a character that is not a digit,
+/// or a group beyond 32 bits.
 pub fn decode_key(text: &[u8]) -> Option<[u8; 32]> {
     let text: &[u8; KEY_LENGTH] = text.try_into().ok()?;
     let mut key = [0; 32];

@@ -1,53 +1,54 @@
-//! ZAP (RFC 27): the questions to an authenticator and its answers, as frames.
+//! ZAP (RFC 27): requests to an authenticator and its replies, as frames.
 //!
-//! A session yields [`Credentials`] when a handler has to judge its peer. The engine sends
-//! [`request`] to the handler of its context and hands what comes back to [`judge`]. The handler
-//! belongs to the application, but its replies are checked like a peer's.
+//! A session returns [`Credentials`] when a handler has to judge its peer. The engine sends
+//! [`request`] to the handler of its context and passes the reply to [`judge`]. The handler belongs
+//! to the application, but its replies are checked like the input of a peer.
 
 use crate::error::{ProtocolError, ZapFault};
 use crate::metadata::Metadata;
 use crate::secret::Secret;
 
-/// The inproc name at which a handler is bound.
+/// The inproc name at which a handler binds.
 pub const HANDLER: &str = "zeromq.zap.01";
 
 /// Frames of a reply, the delimiter included.
 pub const REPLY_FRAMES: usize = 7;
 
 const VERSION: &[u8] = b"1.0";
-/// One request per handshake, over a pipe of its own: the number need not tell them apart.
+/// Each handshake has one request on its own pipe, so the number need not be unique.
 const REQUEST_ID: &[u8] = b"1";
 
-/// What a peer has shown to be let in.
+/// Credentials that a peer has sent.
 #[derive(Debug)]
 pub struct Credentials {
-    /// The name of the mechanism.
+    /// Name of the mechanism.
     pub mechanism: &'static str,
-    /// None (NULL), user name and password (PLAIN), the public key (CURVE).
+    /// Empty (NULL), user name and password (PLAIN), or the public key (CURVE).
     pub frames: Vec<Secret<Vec<u8>>>,
 }
 
 impl Credentials {
-    /// What tells the peer from others and is no secret: its user name or its key; empty for NULL.
+    /// Returns the public part of the credentials, which identifies the peer: its user name or its
+    /// key; empty for NULL.
     pub fn name(&self) -> &[u8] {
         self.frames.first().map_or(&[], |frame| frame.as_slice())
     }
 }
 
-/// The answer of a handler.
+/// Reply of a handler.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// 200 lets the peer in; 300 is a temporary failure, 400 a refusal, 500 a fault of the handler.
+    /// 200 accepts the peer; 300 is a temporary failure, 400 a refusal, 500 a fault of the handler.
     pub status: u16,
-    /// The reason in the handler's words.
+    /// Reason in the handler's words.
     pub text: Vec<u8>,
-    /// The name that the handler gives the peer.
+    /// Name that the handler gives the peer.
     pub user_id: Vec<u8>,
     /// Further properties for the messages of this peer.
     pub properties: Vec<(String, Vec<u8>)>,
 }
 
-/// All frames of a request, the delimiter included.
+/// Returns all frames of a request, the delimiter included.
 pub fn request<'a>(
     domain: &'a [u8],
     address: &'a [u8],
@@ -62,7 +63,7 @@ pub fn request<'a>(
 /// Judges a whole reply, the delimiter included.
 ///
 /// # Errors
-/// What is wrong with it, as [`ProtocolError::Zap`].
+/// Returns the fault in the reply as [`ProtocolError::Zap`].
 pub fn judge(frames: &[&[u8]]) -> Result<Verdict, ProtocolError> {
     let [delimiter, version, request_id, status, text, user_id, metadata] = *frames else {
         return Err(ZapFault::FrameCount.into());

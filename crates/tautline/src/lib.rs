@@ -18,24 +18,25 @@
 //! # Ok(()) }
 //! ```
 //!
-//! * One [`Context`] for the program, and one [`Socket`] for each purpose: [`Push`], [`Pull`], [`Pub`],
-//!   [`Sub`], [`Req`], [`Rep`], [`Dealer`], [`Router`], [`Pair`], ... A call that a kind does not
-//!   support does not compile.
+//! * One [`Context`] for the program, and one [`Socket`] for each purpose: [`Push`], [`Pull`],
+//!   [`Pub`], [`Sub`], [`Req`], [`Rep`], [`Dealer`], [`Router`], [`Pair`], ... A call that a kind
+//!   does not support does not compile.
 //! * Options with Rust types in a [`Builder`]. Options without a method there can be set by number.
-//! * [`Message`] for one part, [`Multipart`] for several parts. `send` takes every type that converts
-//!   into a [`Frame`].
+//! * [`Message`] for one part, [`Multipart`] for several parts. `send` takes every type that
+//!   converts into a [`Frame`].
 //! * [`aio`]: the same sockets for async programs, on any executor.
 //! * [`curve`] and [`zap`]: encryption and access control. [`monitor`]: events and statistics.
-//! * [`replay`]: a PUB that keeps its last messages, and a SUB that requests the messages it missed.
+//! * [`replay`]: a PUB that keeps its last messages, and a SUB that requests the messages it
+//!   missed.
 //! * [`topics`]: publish and subscribe by name and glob, within a process, a host or a network.
 //! * [`Socket::split`] for one sending and one receiving thread, [`poll()`] for many sockets,
 //!   [`proxy()`] to join two sockets.
-//! * Messages are batched on the wire automatically. If a connection is idle, the first message is sent
-//!   at once. The program never has to flush. If it has many messages ready, it can use
+//! * Messages are batched on the wire automatically. If a connection is idle, the first message is
+//!   sent at once. The program never has to flush. If it has many messages ready, it can use
 //!   [`Socket::send_batch`] and [`Socket::recv_batch`].
 //! * [`Context::terminate_within`]: shutdown with a deadline.
-//! * A forked child must create its own context. It may drop sockets of its parent, but must not use
-//!   them otherwise. A call that would wait fails in the child.
+//! * A forked child must create its own context. It may drop sockets of its parent, but must not
+//!   use them otherwise. A call that would wait fails in the child.
 //!
 //! If you are new to ZeroMQ, [the guide](guide) takes an hour. If you use another ZeroMQ crate, see
 //! the short [migration guide](migration).

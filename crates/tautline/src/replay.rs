@@ -43,14 +43,14 @@
 //! property `X-Taut-Epoch` of their connections (16 hexadecimal digits). With it a [`ReliableSub`]
 //! sees a restart, after which the numbers begin with 0 again:
 //!
-//! * By the property, each message shows its epoch. If a live message has another epoch than the last
-//!   one, the subscriber asks the ring which epoch is newer.
-//! * A proxy does not forward the property. Behind a proxy, the subscriber asks the ring for its epoch
-//!   when a number is missing or repeated. A restart stays unnoticed if the first number that arrives
-//!   after it is exactly the expected one.
-//! * If the publisher has no epoch at all, a lower number than before means a restart. A number that
-//!   the ring has already sent may be a repetition. It means a restart if the ring no longer has the
-//!   highest number that it sent.
+//! * By the property, each message shows its epoch. If a live message has another epoch than the
+//!   last one, the subscriber asks the ring which epoch is newer.
+//! * A proxy does not forward the property. Behind a proxy, the subscriber asks the ring for its
+//!   epoch when a number is missing or repeated. A restart stays unnoticed if the first number that
+//!   arrives after it is exactly the expected one.
+//! * If the publisher has no epoch at all, a lower number than before means a restart. A number
+//!   that the ring has already sent may be a repetition. It means a restart if the ring no longer
+//!   has the highest number that it sent.
 //!
 //! # Security
 //!
@@ -86,10 +86,10 @@
 //! # What is promised
 //!
 //! * Messages are delivered in order, and never twice.
-//! * A restart of the publisher is reported as [`Delivery::Restarted`], before the first message of the
-//!   new epoch.
-//! * Missing messages are requested once, and delivered if the ring still has them. Messages that are
-//!   unavailable or late are reported as [`Delivery::Lost`].
+//! * A restart of the publisher is reported as [`Delivery::Restarted`], before the first message of
+//!   the new epoch.
+//! * Missing messages are requested once, and delivered if the ring still has them. Messages that
+//!   are unavailable or late are reported as [`Delivery::Lost`].
 //! * If the last messages before a pause are lost, only the next message reveals the loss.
 //! * A [`ReliableSub`] has one publisher, because the numbers belong to the publisher.
 

@@ -254,8 +254,8 @@ impl Topics {
     ) -> Result<bool> {
         let deadline = timeout.into().and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            // In a space, the subscriber only connects to publishers of this process (its own
-            // included) within one of its calls.
+            // In a space, the subscriber connects to the publishers of this process, its own
+            // included, only within one of its calls.
             self.subscriber.socket().wait_readable(Duration::ZERO)?;
             let left = deadline.map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()));
             if self.publisher.wait_for_subscriptions(count, left.min(LOOK))? {

@@ -4,10 +4,10 @@
 //! passwords, or a closure that decides about each [`Request`]. The handler runs on its own thread.
 //! It is called once for each connection
 //!
-//! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which refuses every
-//!   peer if there is no handler;
-//! * of a CURVE server ([`Builder::curve_server`](crate::Builder::curve_server)), which accepts every
-//!   peer that knows its key if there is no handler;
+//! * of a PLAIN server ([`Builder::plain_server`](crate::Builder::plain_server)), which refuses
+//!   every peer if there is no handler;
+//! * of a CURVE server ([`Builder::curve_server`](crate::Builder::curve_server)), which accepts
+//!   every peer that knows its key if there is no handler;
 //! * of a socket with neither mechanism but a [`zap_domain`](crate::Builder::zap_domain).
 //!
 //! The messages of an accepted peer carry the data that the handler supplies:

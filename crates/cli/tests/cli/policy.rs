@@ -81,7 +81,7 @@ fn faults_have_a_place() {
             1,
             &[
                 "host.key: other users can read it",
-                "two.pub has a line that is no public key",
+                "two.pub has a line that is not a public key",
                 "has 2 keys, and",
             ],
         );

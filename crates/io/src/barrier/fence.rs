@@ -1,4 +1,4 @@
-//! Both sides as full fences, for systems without a process-wide barrier.
+//! Full fences on both sides, for systems without a process-wide barrier.
 
 use std::sync::atomic::{Ordering::SeqCst, fence};
 

@@ -1,5 +1,5 @@
-//! The fence by Linux's membarrier, in its expedited private form: an interrupt to each core that
-//! runs a thread of this process.
+//! The fence built on Linux's membarrier in its private expedited form, which interrupts each core
+//! that runs a thread of this process.
 
 use std::io;
 #[cfg(not(simulated))]
@@ -11,9 +11,9 @@ use tautline_mem::sync::simulated::fence;
 
 use crate::sys::check;
 
-/// UNKNOWN until the kernel has been asked.
-// Relaxed: number: a `light` that still reads UNKNOWN does more than needed, and ASYMMETRIC is read
-// only after the registration that makes every `heavy` interrupt.
+/// UNKNOWN until we have asked the kernel.
+// Relaxed: number: a `light` that still reads UNKNOWN only does more than needed. ASYMMETRIC is
+// read only after the registration that makes every `heavy` interrupt.
 static MODE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 const UNKNOWN: u8 = 0;
@@ -43,15 +43,15 @@ pub(super) fn heavy() {
 pub(super) fn prepare() {
     if MODE.load(Relaxed) == UNKNOWN {
         let mode = if membarrier(REGISTER).is_ok() { ASYMMETRIC } else { SYMMETRIC };
-        // The first thread to ask decides for all.
+        // The first thread that asks decides for all threads.
         let _ = MODE.compare_exchange(UNKNOWN, mode, Relaxed, Relaxed);
     }
 }
 
-/// The kernel refuses what it granted: a new process image registers again, a sandbox entered since
-/// does not let us. Then the light side must fence from now on, and one that has just passed
-/// without gets the time to empty its store buffer (which takes well under a microsecond of
-/// running, or one context switch).
+/// Handles a kernel that refuses a command it granted before. A new process image registers again.
+/// If a sandbox entered since then forbids the command, the light side must fence from now on. A
+/// thread that has just passed `light` without a fence gets the time to empty its store buffer,
+/// which takes well under a microsecond of running, or one context switch.
 #[cold]
 fn revoked() {
     if membarrier(REGISTER).is_ok() && membarrier(EXPEDITED).is_ok() {

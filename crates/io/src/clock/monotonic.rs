@@ -1,4 +1,4 @@
-//! Ticks where no cheaper counter is known: nanoseconds of the monotonic clock.
+//! Ticks for systems without a known cheaper counter: nanoseconds of the monotonic clock.
 
 use super::Rate;
 use crate::time::monotonic_nanos;

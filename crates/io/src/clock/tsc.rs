@@ -1,4 +1,4 @@
-//! Ticks of the x86_64 time stamp counter, or the monotonic clock where the counter is not to be
+//! Ticks of the x86_64 time stamp counter, or of the monotonic clock if the counter cannot be
 //! trusted.
 
 use std::arch::x86_64::{__cpuid, _rdtsc};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::Rate;
 use crate::time::monotonic_nanos;
 
-/// Which source `ticks` uses.
-// Relaxed: number: decided once, and racing deciders come to the same result.
+/// Source that `ticks` uses.
+// Relaxed: number: decided once, and racing threads come to the same result.
 static SOURCE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 const UNKNOWN: u8 = 0;
@@ -21,8 +21,8 @@ pub(super) fn ticks() -> u64 {
     if SOURCE.load(Relaxed) == COUNTER { counter() } else { other() }
 }
 
-/// Compares the counter with the monotonic clock over 2 ms. Both ends are taken to some 20 ns,
-/// which makes the rate good to some 20 ppm.
+/// Compares the counter with the monotonic clock over 2 ms. Both ends are read to some 20 ns, which
+/// makes the rate accurate to some 20 ppm.
 pub(super) fn measure() -> Rate {
     if !trusted() {
         return Rate::UNITY;
@@ -36,8 +36,8 @@ pub(super) fn measure() -> Rate {
     Rate { ticks_per_nano: factor(ticks, nanos), nanos_per_tick: factor(nanos, ticks) }
 }
 
-/// A reading of both clocks at one moment: of several tries, the one with the least time in
-/// between, since the others were interrupted.
+/// Reads both clocks at one moment. Of several tries, takes the one with the shortest time between
+/// the two reads, because the others were interrupted.
 fn simultaneous() -> (u64, u64) {
     let mut best = (u64::MAX, 0, 0);
     for _ in 0..16 {
@@ -72,16 +72,17 @@ fn trusted() -> bool {
     trusted
 }
 
-/// Whether the processor promises one constant rate in every power state.
+/// True if the processor promises one constant rate in every power state.
 #[allow(unused_unsafe, reason = "__cpuid became a safe function in later toolchains")]
 fn invariant() -> bool {
     const POWER: u32 = 0x8000_0007;
-    // SAFETY: every x86_64 processor has the instruction; leaves it lacks are not asked for.
+    // SAFETY: every x86_64 processor has the instruction. The code asks only for leaves that the
+    // processor has.
     unsafe { __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & (1 << 8) != 0 }
 }
 
-/// The kernel measures at run time whether the cores' counters agree, and falls back to a slow
-/// timer if not.
+/// True if the kernel trusts the counter. The kernel measures at run time whether the counters of
+/// the cores agree, and falls back to a slow timer if they do not.
 fn kernel_agrees() -> bool {
     match std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
         Ok(name) => !matches!(name.trim(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit"),

@@ -1,4 +1,4 @@
-//! Linux tells each program at its start.
+//! Linux passes the answer to each program at its start.
 
 pub(super) fn is_privileged() -> bool {
     // SAFETY: the call takes a number and touches no memory of ours.

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 
 unsafe extern "C" {
-    // True from the start of such a program on, also after it has given its rights up.
+    // Stays true from the start of such a program, even after it has given up its rights.
     safe fn issetugid() -> c_int;
 }
 

@@ -1,4 +1,4 @@
-//! Windows has no programs with more rights than their caller.
+//! On Windows no program has more rights than its caller.
 
 pub(super) fn is_privileged() -> bool {
     false

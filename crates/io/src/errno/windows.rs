@@ -1,5 +1,5 @@
-//! Error numbers of Windows. Its own, which its calls tell and `std::io::Error` holds, are none of
-//! C's; and the C library has texts for no more than C's first ones.
+//! Error numbers of Windows. The system's own numbers, which its calls return and `std::io::Error`
+//! holds, differ from C's. The C library has texts only for the oldest C numbers.
 
 use std::ffi::{CStr, CString};
 
@@ -9,13 +9,14 @@ use windows_sys::Win32::Networking::WinSock as ws;
 use crate::libc as system;
 use crate::windows::crt as c;
 
-/// The calling thread's error number.
+/// Returns the location of the calling thread's error number.
 pub(super) fn location() -> *mut std::ffi::c_int {
     // SAFETY: no arguments and no preconditions.
     unsafe { c::_errno() }
 }
 
-/// Numbers of the system's beside C's. Of several for one of C's, the first is what it becomes.
+/// Pairs of a system number and its C number. If several system numbers map to one C number, the
+/// first is used for the reverse direction.
 const NUMBERS: [(i32, i32); 56] = [
     (system::EACCES, c::EACCES),
     (win::ERROR_ACCESS_DENIED as i32, c::EACCES),
@@ -75,22 +76,21 @@ const NUMBERS: [(i32, i32); 56] = [
     (system::EAGAIN, c::EAGAIN),
 ];
 
-/// The C number of a number of the system's. What C has no name for is an error of input and
-/// output.
+/// Converts a system number to the C number. A number without a C name becomes EIO.
 pub(super) fn of_system(number: i32) -> i32 {
     NUMBERS.iter().find(|(system, _)| *system == number).map_or(c::EIO, |&(_, c)| c)
 }
 
-/// The reverse.
+/// Converts a C number to the system number.
 pub(super) fn to_system(number: i32) -> i32 {
     NUMBERS.iter().find(|(_, c)| *c == number).map_or(NO_SUCH, |&(system, _)| system)
 }
 
-/// What C names and the system has no number for.
+/// System number for a C number that the system does not have.
 const NO_SUCH: i32 = win::ERROR_INVALID_FUNCTION as i32;
 
-/// The C library's text for a number, if it has one, or ours: it has none for those that it got
-/// last.
+/// Returns the C library's text for a number, or our own text for the numbers that C got last,
+/// which the library does not describe.
 pub(super) fn describe(number: i32) -> Option<Box<CStr>> {
     if let Some((_, text)) = LATE.iter().find(|(late, _)| *late == number) {
         return CString::new(*text).ok().map(CString::into_boxed_c_str);

@@ -1,10 +1,10 @@
-//! Sockets by the names and the methods of file descriptors.
+//! Gives sockets the names and methods of file descriptors.
 
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::windows::io::{AsRawSocket, AsSocket, FromRawSocket, IntoRawSocket};
 pub use std::os::windows::io::{BorrowedSocket as BorrowedFd, OwnedSocket as OwnedFd, RawSocket as RawFd};
 
-/// [`AsSocket`].
+/// Stands for [`AsSocket`].
 pub trait AsFd {
     /// Borrows the socket.
     fn as_fd(&self) -> BorrowedFd<'_>;
@@ -28,9 +28,9 @@ impl<T: AsFd + ?Sized> AsFd for &T {
     }
 }
 
-/// [`AsRawSocket`].
+/// Stands for [`AsRawSocket`].
 pub trait AsRawFd {
-    /// The socket's number.
+    /// Returns the socket's number.
     fn as_raw_fd(&self) -> RawFd;
 }
 
@@ -40,23 +40,23 @@ impl<T: AsRawSocket> AsRawFd for T {
     }
 }
 
-/// [`FromRawSocket`].
+/// Stands for [`FromRawSocket`].
 pub trait FromRawFd: Sized {
-    /// Takes a socket over.
+    /// Takes over a socket.
     ///
     /// # Safety
-    /// It is open, and the caller's to give away.
+    /// The socket is open and belongs to the caller.
     unsafe fn from_raw_fd(fd: RawFd) -> Self;
 }
 
 impl<T: FromRawSocket> FromRawFd for T {
     unsafe fn from_raw_fd(fd: RawFd) -> Self {
-        // SAFETY: the caller's word.
+        // SAFETY: the caller guarantees that the socket is open and its own.
         unsafe { T::from_raw_socket(fd) }
     }
 }
 
-/// [`IntoRawSocket`].
+/// Stands for [`IntoRawSocket`].
 pub trait IntoRawFd {
     /// Gives the socket away.
     fn into_raw_fd(self) -> RawFd;

@@ -1,9 +1,9 @@
-//! Handlers of fork(2) by POSIX's pthread_atfork.
+//! Handlers of fork(2), registered with POSIX's pthread_atfork.
 
 use crate::libc;
 
 unsafe extern "C" {
-    // As in `libc`, but the handler is a safe function.
+    // As in `libc`, except that the handler is a safe function.
     fn pthread_atfork(
         prepare: Option<extern "C" fn()>,
         parent: Option<extern "C" fn()>,
@@ -12,7 +12,7 @@ unsafe extern "C" {
 }
 
 pub(super) fn call_in_child(handler: extern "C" fn()) {
-    // SAFETY: the handler is a function of this library. The C library forgets it when the library
+    // SAFETY: the handler is a function of this library. The C library removes it when the library
     // is unloaded.
     unsafe { pthread_atfork(None, None, Some(handler)) };
 }

@@ -1,5 +1,5 @@
-//! Network interfaces by name, as endpoints may name them in place of an address: by the name that
-//! users see, by the system's own, or by the number of the adapter's GUID.
+//! Network interfaces by name. Endpoints may name an interface instead of an address. A name is the
+//! one that users see, the system's own name, or the adapter's GUID.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -15,8 +15,8 @@ use windows_sys::Win32::Networking::WinSock::AF_UNSPEC;
 
 use crate::libc;
 
-/// The addresses of an interface, in the system's order, with port 0 and the zones of link-local
-/// ones; ENODEV if there is no such interface or it has none.
+/// Returns the addresses of an interface in the system's order, with port 0. Link-local addresses
+/// carry their zone. Fails with ENODEV if the interface does not exist or has no address.
 pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     let adapters = Adapters::query()?;
     let found = adapters.iter().find(|adapter| adapter.is_named(name));
@@ -24,7 +24,7 @@ pub fn addresses_of(name: &str) -> io::Result<Vec<SocketAddr>> {
     if addresses.is_empty() { Err(io::Error::from_raw_os_error(libc::ENODEV)) } else { Ok(addresses) }
 }
 
-/// The number of an interface, as link-local IPv6 addresses need it.
+/// Returns the number of an interface, which link-local IPv6 addresses need.
 pub fn scope_id(name: &str) -> Option<u32> {
     let terminated = CString::new(name).ok()?;
     // SAFETY: the name is terminated.
@@ -37,16 +37,17 @@ pub fn scope_id(name: &str) -> Option<u32> {
     }
 }
 
-/// NDIS_IF_MAX_STRING_SIZE, and the terminating zero.
+/// NDIS_IF_MAX_STRING_SIZE plus the terminating zero.
 const MOST_BYTES: usize = 257;
 
-/// The name of the interface with this number, if there is one.
+/// Returns the name of the interface with this number, if there is one.
 pub fn name_of(scope_id: u32) -> Option<String> {
     if scope_id == 0 {
         return None;
     }
     let mut name = [0_u8; MOST_BYTES];
-    // SAFETY: the call writes a terminated name of at most as many bytes into the exclusive buffer.
+    // SAFETY: the call writes a terminated name of at most that many bytes into the exclusive
+    // buffer.
     let found = unsafe { if_indextoname(scope_id, name.as_mut_ptr()) };
     if found.is_null() {
         return None;
@@ -54,13 +55,13 @@ pub fn name_of(scope_id: u32) -> Option<String> {
     Some(CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?.to_owned())
 }
 
-/// The system's list, in memory of its own.
+/// List of the system, in memory that this value owns.
 struct Adapters(Vec<u64>);
 
 impl Adapters {
     fn query() -> io::Result<Self> {
         let flags = GAA_FLAG_SKIP_ANYCAST | GAA_FLAG_SKIP_MULTICAST | GAA_FLAG_SKIP_DNS_SERVER;
-        // What Microsoft advises to begin with.
+        // Initial size that Microsoft recommends.
         let mut length = 15_000_u32;
         loop {
             let mut list = vec![0_u64; (length as usize).div_ceil(8)];
@@ -70,9 +71,9 @@ impl Adapters {
             let status = unsafe { GetAdaptersAddresses(family, flags, null(), start, &mut length) };
             match status {
                 NO_ERROR => return Ok(Adapters(list)),
-                // There are more, and may be more again meanwhile.
+                // The list is longer, and may have grown again by the next call.
                 ERROR_BUFFER_OVERFLOW => {}
-                // ERROR_NO_DATA: there are none.
+                // ERROR_NO_DATA: the list is empty.
                 232 => return Ok(Adapters(Vec::new())),
                 number => return Err(io::Error::from_raw_os_error(number as i32)),
             }
@@ -126,7 +127,7 @@ impl Adapter<'_> {
     fn addresses(self) -> Vec<SocketAddr> {
         let mut next = self.0.FirstUnicastAddress;
         let entries = std::iter::from_fn(move || {
-            // SAFETY: null, or a node of the list that lives as long as the adapter's.
+            // SAFETY: null, or a node of the list that lives as long as the adapter's list.
             let entry = unsafe { next.as_ref() }?;
             next = entry.Next;
             Some(entry)
@@ -140,8 +141,8 @@ fn decode(raw: *const libc::sockaddr) -> Option<SocketAddr> {
     let family = libc::c_int::from(unsafe { raw.as_ref() }?.sa_family);
     match family {
         libc::AF_INET => {
-            // SAFETY: the family says what it is, and such an address is complete; alignment is not
-            // taken for granted.
+            // SAFETY: the family gives the type, and an address of that family is complete. The
+            // read does not rely on alignment.
             let raw = unsafe { raw.cast::<libc::sockaddr_in>().read_unaligned() };
             Some((Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes()), 0).into())
         }

@@ -12,24 +12,24 @@ use crate::interfaces;
 use crate::libc;
 use crate::sys::check;
 
-/// Where a stream socket listens or connects to.
+/// Address on which a stream socket listens or to which it connects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// TCP over IPv4 or IPv6.
     Inet(SocketAddr),
-    /// A Unix domain socket in the file system; an empty path is one that was never bound.
+    /// A Unix domain socket in the file system. An empty path means a socket that was never bound.
     Unix {
-        /// Where its file is.
+        /// Path of the socket's file.
         path: PathBuf,
     },
     /// A Unix domain socket in Linux's abstract namespace: any bytes, without the leading zero.
     Abstract(Vec<u8>),
-    /// A virtual machine or its host, by context identifier, and a port; [`VSOCK_ANY`] of either is
-    /// any.
+    /// A virtual machine or its host, by context identifier and port. [`VSOCK_ANY`] stands for any
+    /// identifier or port.
     Vsock {
-        /// The number of the machine.
+        /// Context identifier of the machine.
         cid: u32,
-        /// Which port; not only sixteen bits.
+        /// Port; may be larger than 16 bits.
         port: u32,
     },
 }
@@ -38,12 +38,12 @@ pub enum Address {
 pub const VSOCK_ANY: u32 = u32::MAX;
 
 impl Address {
-    /// Whether this is TCP.
+    /// True if this is a TCP address.
     pub fn is_inet(&self) -> bool {
         matches!(self, Address::Inet(_))
     }
 
-    /// The family of its sockets.
+    /// Returns the family of the sockets for this address.
     pub(super) fn family(&self) -> Family {
         match self {
             Address::Inet(SocketAddr::V4(_)) => Family::V4,
@@ -58,7 +58,7 @@ impl Address {
             Address::Inet(SocketAddr::V4(_)) => libc::AF_INET,
             Address::Inet(SocketAddr::V6(_)) => libc::AF_INET6,
             Address::Unix { .. } | Address::Abstract(_) => libc::AF_UNIX,
-            // Where there is none, RawAddress::new has failed before.
+            // If the system has no vsock, RawAddress::new has failed before.
             Address::Vsock { .. } => os::VSOCK.unwrap_or(libc::AF_UNSPEC),
         }
     }
@@ -70,8 +70,8 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// IP addresses as the standard library writes them, but the zone of a link-local one by the name
-/// of its interface; paths as they are, abstract names with a leading `@`.
+/// Writes IP addresses as the standard library does, except that the zone of a link-local address
+/// is the name of its interface. Writes paths unchanged, and abstract names with a leading `@`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,8 +98,8 @@ fn has_zone(address: &SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(address) if address.scope_id() != 0)
 }
 
-/// An address without its port. The zone of a link-local one goes by the name of its interface, or
-/// by its number when there is none.
+/// Returns an address without its port. The zone of a link-local address is the name of its
+/// interface, or its number if it has no name.
 pub fn host_of(address: &SocketAddr) -> String {
     match address {
         SocketAddr::V6(address) if address.scope_id() != 0 => match interfaces::name_of(address.scope_id()) {
@@ -110,7 +110,7 @@ pub fn host_of(address: &SocketAddr) -> String {
     }
 }
 
-/// An address as C wants it.
+/// An address in the form that C calls take.
 pub(super) struct RawAddress {
     storage: libc::sockaddr_storage,
     length: libc::socklen_t,
@@ -122,11 +122,11 @@ impl RawAddress {
             Address::Inet(address) => Ok(RawAddress::inet(address)),
             Address::Unix { path } => {
                 let path = path.as_os_str().as_encoded_bytes();
-                // The kernel would take an empty path for "any", and cut one at a zero.
+                // The kernel would take an empty path for "any", and cut a path at a zero byte.
                 if path.is_empty() || path.contains(&0) {
                     return Err(io::Error::from_raw_os_error(libc::EINVAL));
                 }
-                // The path with its terminating zero must fit.
+                // The path must fit with its terminating zero.
                 RawAddress::unix(&[path, &[0]].concat())
             }
             Address::Abstract(name) if os::HAS_ABSTRACT => RawAddress::unix(&[&[0], &name[..]].concat()),
@@ -171,7 +171,8 @@ impl RawAddress {
         Ok(RawAddress::of(&raw, offset_of!(libc::sockaddr_un, sun_path) + name.len()))
     }
 
-    /// Copies a C address of one family, of which `length` bytes count, into storage for any.
+    /// Copies a C address of one family into storage for any family. `length` is the number of
+    /// valid bytes.
     pub(super) fn of<T: Copy>(raw: &T, length: usize) -> Self {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
         // SAFETY: sockaddr_storage is a struct of integers.
@@ -187,7 +188,7 @@ impl RawAddress {
         RawAddress { storage, length: length as libc::socklen_t }
     }
 
-    /// Asks `call` (getsockname, getpeername) for the address of `fd`.
+    /// Gets the address of `fd` by `call` (getsockname or getpeername).
     pub(super) fn ask(
         fd: BorrowedFd<'_>,
         call: unsafe extern "C" fn(RawFd, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int,
@@ -216,7 +217,8 @@ impl RawAddress {
         libc::c_int::from(self.storage.ss_family)
     }
 
-    /// The address in Rust's terms; `None` for a family we do not know or too few bytes.
+    /// Returns the address in Rust's types, or `None` if the family is unknown or the address too
+    /// short.
     pub(super) fn decode(&self) -> Option<Address> {
         match libc::c_int::from(self.storage.ss_family) {
             libc::AF_INET => {
@@ -245,25 +247,24 @@ impl RawAddress {
         match name.split_first() {
             Some((0, name)) if os::HAS_ABSTRACT => Address::Abstract(name.to_vec()),
             _ => {
-                // Some systems count the terminating zero, some do not.
+                // Some systems count the terminating zero, others do not.
                 let path = name.split(|&byte| byte == 0).next().unwrap_or_default();
                 Address::Unix { path: unix_path::of_bytes(path) }
             }
         }
     }
 
-    /// The storage as one family's address, if it is long enough to be one.
+    /// Returns the storage as an address of one family, if it is long enough.
     pub(super) fn view<T: Copy>(&self) -> Option<T> {
         const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) }
-        // SAFETY: the storage is at least as large as T and T is a struct of integers (private
-        // callers); read_unaligned asks for no alignment.
+        // SAFETY: the storage is at least as large as T, and T is a struct of integers (private
+        // callers). read_unaligned needs no alignment.
         let whole = unsafe { (&raw const self.storage).cast::<T>().read_unaligned() };
         (self.length as usize >= size_of::<T>()).then_some(whole)
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: the storage was zeroed before anything was written to it, so every byte is
-        // initialised.
+        // SAFETY: the storage was zeroed before any write to it, so every byte is initialised.
         unsafe {
             std::slice::from_raw_parts(
                 (&raw const self.storage).cast::<u8>(),
@@ -273,12 +274,12 @@ impl RawAddress {
     }
 }
 
-/// Local address of a socket.
+/// Returns the local address of a socket.
 pub(super) fn local_address(fd: BorrowedFd<'_>) -> io::Result<Address> {
     RawAddress::ask(fd, libc::getsockname)?.decode().ok_or_else(unknown_family)
 }
 
-/// Address of a socket's other end.
+/// Returns the address of a socket's other end.
 pub(super) fn peer_address(fd: BorrowedFd<'_>) -> io::Result<Address> {
     RawAddress::ask(fd, libc::getpeername)?.decode().ok_or_else(unknown_family)
 }

@@ -1,4 +1,4 @@
-//! Descriptors that were opened elsewhere: what they are, and taking them over.
+//! Checks descriptors that other code opened, and takes them over.
 
 use crate::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::libc;
@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use super::{Address, address, option, os};
 use crate::sys::{check_open, prepare};
 
-/// What kind of addresses a stream socket has.
+/// Address family of a stream socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// TCP over IPv4.
     V4,
-    /// TCP over IPv6, or both.
+    /// TCP over IPv6, or over both versions.
     V6,
     /// Unix domain.
     Unix,
@@ -24,13 +24,14 @@ pub enum Family {
 /// Numbers of the descriptors that were taken over from the program and are still open.
 static TAKEN: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
 
-/// The number of a descriptor that was taken over. It may be taken over again once this is dropped.
+/// Number of a descriptor that was taken over. Dropping this allows the number to be taken over
+/// again.
 #[derive(Debug)]
 pub(super) struct Taken(RawFd);
 
 impl Taken {
-    /// EBADF if the descriptor was taken over already: closing it twice might close another one
-    /// that has got its number meanwhile.
+    /// Registers the number. Fails with EBADF if it was taken over already: closing a descriptor
+    /// twice might close another descriptor that got its number in between.
     fn new(raw: RawFd) -> io::Result<Taken> {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.contains(&raw) {
@@ -47,23 +48,23 @@ impl Drop for Taken {
     }
 }
 
-/// Takes over a listening socket that a C caller gives up, with its family. After an error the
-/// socket is still the caller's: EBADF if it is not open or was taken over before, or as
-/// [`take_over`].
+/// Takes over a listening socket that a C caller gives up, and returns it with its family. After an
+/// error the socket still belongs to the caller. Fails with EBADF if it is not open or was taken
+/// over before, or with the errors of [`take_over`].
 pub(super) fn take_listener(raw: RawFd) -> io::Result<(Taken, OwnedFd, Family)> {
     let taken = Taken::new(raw)?;
     check_open(raw)?;
-    // SAFETY: open as of just now, and not closed by us during this call.
+    // SAFETY: the descriptor was open just now, and we do not close it during this call.
     let fd = unsafe { BorrowedFd::borrow_raw(raw) };
     let family = take_over(fd, true)?;
-    // What a listener is asked next: after this, nothing fails any more.
+    // Checks the next query of a listener now, so that no later step can fail.
     address::local_address(fd)?;
-    // SAFETY: the caller gives it up, and nothing else here has taken it (`Taken`).
+    // SAFETY: the caller gives it up, and `Taken` shows that no other code here has taken it.
     Ok((taken, unsafe { OwnedFd::from_raw_fd(raw) }, family))
 }
 
-/// The family of a stream socket: ENOTSOCK for what is no socket, EPROTOTYPE for a socket of
-/// another type, EAFNOSUPPORT for another family.
+/// Returns the family of a stream socket. Fails with ENOTSOCK if the descriptor is not a socket,
+/// EPROTOTYPE for a socket of another type, and EAFNOSUPPORT for another family.
 pub fn family_of(fd: BorrowedFd<'_>) -> io::Result<Family> {
     if option::read(fd, libc::SOL_SOCKET, libc::SO_TYPE)? != libc::SOCK_STREAM {
         return Err(io::Error::from_raw_os_error(libc::EPROTOTYPE));
@@ -77,18 +78,18 @@ pub fn family_of(fd: BorrowedFd<'_>) -> io::Result<Family> {
     }
 }
 
-/// Whether a socket listens.
+/// True if a socket listens.
 pub fn is_listening(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(option::read(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? != 0)
 }
 
-/// The address of the other end of any stream socket, whichever code owns it.
+/// Returns the peer address of any stream socket, including sockets that other code owns.
 pub fn peer_address_of(fd: BorrowedFd<'_>) -> io::Result<Address> {
     address::peer_address(fd)
 }
 
-/// Checks that `fd` is a stream socket that listens or not, and gives it the flags all of ours
-/// have. Its family.
+/// Checks that `fd` is a stream socket whose listening state is `listening`, sets the flags that
+/// all our sockets have, and returns its family.
 pub(super) fn take_over(fd: BorrowedFd<'_>, listening: bool) -> io::Result<Family> {
     let family = family_of(fd)?;
     if is_listening(fd)? != listening {

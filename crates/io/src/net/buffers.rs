@@ -1,4 +1,4 @@
-//! Bytes to send and room to receive to, in the form that the system's calls take.
+//! Bytes to send and space to receive into, in the form that system calls take.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::marker::PhantomData;
@@ -9,17 +9,17 @@ pub(super) use libc::iovec as Raw;
 #[cfg(windows)]
 pub(super) use windows_sys::Win32::Networking::WinSock::WSABUF as Raw;
 
-/// More buffers in one call are EMSGSIZE on Unix systems.
+/// Most buffers per call. Unix systems refuse more with EMSGSIZE.
 const MAX_BUFFERS: usize = 1024;
 
-/// Bytes to send: one buffer, or several in turn.
+/// Bytes to send, from one buffer or several in order.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     list: List<'a>,
     bytes: PhantomData<&'a [u8]>,
 }
 
-/// Room to receive to: one buffer, or several in turn.
+/// Space to receive into, in one buffer or several in order.
 pub(super) struct Targets<'a> {
     list: List<'a>,
     bytes: PhantomData<&'a mut [MaybeUninit<u8>]>,
@@ -37,7 +37,7 @@ fn raw_of(start: *mut u8, length: usize) -> Raw {
     Raw { iov_base: start.cast(), iov_len: length }
 }
 
-/// Of a buffer that is longer than Winsock can say, as much as it can.
+/// Describes a buffer. Cuts a buffer that is longer than Winsock can express.
 #[cfg(windows)]
 fn raw_of(start: *mut u8, length: usize) -> Raw {
     Raw { len: u32::try_from(length).unwrap_or(u32::MAX), buf: start }
@@ -59,15 +59,15 @@ impl<'a> Sources<'a> {
         Sources { list: List::One([raw]), bytes: PhantomData }
     }
 
-    /// Of very many, the first 1024.
+    /// Creates the list from several buffers; only the first 1024 count.
     pub(super) fn several(buffers: &'a [IoSlice<'a>]) -> Self {
-        // SAFETY: IoSlice has the layout of Raw (documented), and both slices the same length and
-        // lifetime.
+        // SAFETY: IoSlice has the layout of Raw (documented), and both slices have the same length
+        // and lifetime.
         let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
         Sources { list: List::Several(raw), bytes: PhantomData }
     }
 
-    /// Each is valid for reads of its length, for `'a`.
+    /// Returns the buffers. Each is valid for reads of its length, for `'a`.
     pub(super) fn raw(&self) -> &[Raw] {
         self.list.raw()
     }
@@ -83,20 +83,20 @@ impl<'a> Targets<'a> {
         Targets { list: List::Two(raw), bytes: PhantomData }
     }
 
-    /// Of very many, the first 1024.
+    /// Creates the list from several buffers; only the first 1024 count.
     pub(super) fn several(buffers: &'a mut [IoSliceMut<'_>]) -> Self {
-        // SAFETY: IoSliceMut has the layout of Raw (documented), and both slices the same length;
-        // the buffers outlive `'a`.
+        // SAFETY: IoSliceMut has the layout of Raw (documented), and both slices have the same
+        // length. The buffers outlive `'a`.
         let raw = unsafe { std::slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) };
         Targets { list: List::Several(raw), bytes: PhantomData }
     }
 
-    /// Each is valid for writes of its length, for `'a`.
+    /// Returns the buffers. Each is valid for writes of its length, for `'a`.
     pub(super) fn raw(&self) -> &[Raw] {
         self.list.raw()
     }
 
-    /// The first `most` bytes of the first one that has any.
+    /// Returns the first `most` bytes of the first buffer that is not empty.
     #[cfg(linux_kernel)]
     pub(super) fn beginning(&self, most: usize) -> Targets<'_> {
         let first = self.raw().iter().find(|raw| raw.iov_len > 0);
@@ -107,9 +107,9 @@ impl<'a> Targets<'a> {
     }
 }
 
-/// As memory that need not be initialised, for what only writes to it.
+/// Views a buffer as possibly uninitialised memory, for callees that only write to it.
 pub(super) fn uninit(buffer: &mut [u8]) -> &mut [MaybeUninit<u8>] {
-    // SAFETY: the same layout; what gets it here (`receive`, and the rings of `shared`) puts
-    // nothing there but bytes.
+    // SAFETY: both types have the same layout. The users (`receive`, and the rings of `shared`)
+    // write only initialised bytes.
     unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [MaybeUninit<u8>]) }
 }

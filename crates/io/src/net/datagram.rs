@@ -9,42 +9,42 @@ use super::address::RawAddress;
 use super::{Address, option, os};
 use crate::sys::{self, check};
 
-/// The longest body of a datagram over IPv4.
+/// Length of the longest body of a datagram over IPv4.
 pub const MAX_DATAGRAM: usize = 65_507;
 
 /// Options of a datagram socket. `None` and 0 leave the system's default.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct DatagramOptions {
-    /// Kernel's send buffer, bytes.
+    /// Size of the kernel's send buffer in bytes.
     pub send_buffer: Option<u32>,
-    /// Kernel's receive buffer, bytes.
+    /// Size of the kernel's receive buffer in bytes.
     pub receive_buffer: Option<u32>,
     /// Type of service (IPv4) or traffic class (IPv6).
     pub tos: u8,
-    /// Queueing priority of what is sent; without effect but on Linux.
+    /// Queueing priority of sent packets. Linux only; other systems ignore it.
     pub priority: Option<u32>,
-    /// Use this network interface only; Linux.
+    /// Network interface to which the socket is restricted; Linux.
     pub bind_to_device: Option<String>,
 }
 
-/// A network interface, as multicast names it.
+/// A network interface, in the form that multicast uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MulticastInterface {
     /// The system chooses.
     #[default]
     Any,
-    /// The one with this address; for IPv4.
+    /// Interface with this address; for IPv4.
     Address(Ipv4Addr),
-    /// The one with this index; for IPv6.
+    /// Interface with this index; for IPv6.
     Index(u32),
 }
 
-/// A socket for datagrams. Does not block.
+/// A non-blocking socket for datagrams.
 #[derive(Debug)]
 pub struct Datagram(UdpSocket);
 
 impl Datagram {
-    /// A socket of the address family of `like`, bound nowhere.
+    /// Creates an unbound socket of the address family of `like`.
     pub fn new(like: &SocketAddr, options: &DatagramOptions) -> io::Result<Datagram> {
         let address = Address::Inet(*like);
         let fd = sys::socket(address.domain(), libc::SOCK_DGRAM)?;
@@ -55,22 +55,22 @@ impl Datagram {
         Ok(Datagram(UdpSocket::from(fd)))
     }
 
-    /// Receives at `address`. With `shared`, others may do so as well (multicast), and none hears
-    /// what is for the groups of others.
+    /// Binds to `address`. With `shared`, other sockets may bind to it as well (multicast), and
+    /// each socket hears only the groups that it joined.
     pub fn bind(&self, address: &SocketAddr, shared: bool) -> io::Result<()> {
         if shared {
-            // Before the port is its: nothing comes too early.
+            // Set before the socket gets the port, so that it never receives data of other groups.
             os::hear_joined_only(self.as_fd(), address.is_ipv4());
             option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
             option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
         let raw = RawAddress::new(&Address::Inet(*address))?;
-        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        // SAFETY: the descriptor is open. The address outlives the call, and its length is correct.
         check(unsafe { libc::bind(self.0.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
         Ok(())
     }
 
-    /// Receives what is sent to a multicast group.
+    /// Joins a multicast group.
     pub fn join(&self, group: IpAddr, interface: MulticastInterface) -> io::Result<()> {
         match (group, interface) {
             (IpAddr::V4(group), MulticastInterface::Address(interface)) => {
@@ -82,8 +82,8 @@ impl Datagram {
         }
     }
 
-    /// How what is sent to multicast groups travels: over how many routers, back to this host too,
-    /// through which interface.
+    /// Sets how packets to multicast groups travel: the number of hops, whether this host receives
+    /// them, and the interface.
     pub fn set_multicast(
         &self,
         v4: bool,
@@ -116,17 +116,17 @@ impl Datagram {
         sys::retry(|| self.0.send_to(bytes, to)).map(|_| ())
     }
 
-    /// Receives one datagram, cut to the buffer, and its sender.
+    /// Receives one datagram, cut to the buffer's length, and returns its sender.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         sys::retry(|| self.0.recv_from(buffer))
     }
 
-    /// Where it receives.
+    /// Returns the local address.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -1,16 +1,16 @@
-//! An attempt to listen or to connect that came to nothing.
+//! A failed attempt to listen or to connect.
 
 use std::io;
 
 use crate::fd::RawFd;
 
-/// Why an attempt to listen or to connect came to nothing.
+/// Error of a failed attempt to listen or to connect.
 #[derive(Debug)]
 pub struct Failure {
-    /// What the system says.
+    /// Error of the system.
     pub error: io::Error,
-    /// The number of the descriptor that it was tried with, which is closed by now; `None` if there
-    /// was none.
+    /// Number of the descriptor that the attempt used, which is closed by now. `None` if there was
+    /// no descriptor.
     pub fd: Option<RawFd>,
 }
 

@@ -1,27 +1,28 @@
-//! Which user is at the other end of a Unix domain connection, and which groups that user is in.
-//! The look-ups ask the system's user database, which may be slow; they are for accepting a
-//! connection, not for using it.
+//! Identity of the user at the other end of a Unix domain connection, and the groups of that user.
+//! The look-ups query the system's user database, which may be slow. Use them when a connection is
+//! accepted, not on each message.
 
 use std::ffi::{CStr, CString};
 use std::io;
 
-/// The process that made the other end of a connection, as the kernel knows it.
+/// The process that created the other end of a connection, as the kernel recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Process; 0 where the system does not tell.
+    /// Process id; 0 if the system does not report it.
     pub pid: i32,
-    /// Effective user.
+    /// Effective user id.
     pub uid: u32,
-    /// Effective group.
+    /// Effective group id.
     pub gid: u32,
 }
 
-/// Whether the user database puts `uid` in the group `gid`, as its own or as a further one.
+/// True if the user database lists `uid` in the group `gid`, as primary or supplementary group.
 pub fn user_in_group(uid: u32, gid: u32) -> bool {
     groups_of_user(uid).contains(&gid)
 }
 
-/// All groups of a user by the user database, its own first; none if the user is not in it.
+/// Returns all groups of a user from the user database, with the primary group first. Returns an
+/// empty list if the user is unknown.
 pub fn groups_of_user(uid: u32) -> Vec<u32> {
     match entry_of_user(uid) {
         Ok(Some((name, gid))) => groups_of(&name, gid),
@@ -29,21 +30,21 @@ pub fn groups_of_user(uid: u32) -> Vec<u32> {
     }
 }
 
-/// The process at the other end of a Unix domain stream of the standard library.
+/// Returns the process at the other end of a Unix domain stream of the standard library.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system call.
 pub fn peer_credentials_of(stream: &std::os::unix::net::UnixStream) -> io::Result<Credentials> {
     super::os::peer_credentials(std::os::fd::AsFd::as_fd(stream))
 }
 
-/// The effective user of this process.
+/// Returns the effective user of this process.
 pub fn own_user() -> u32 {
     // SAFETY: no arguments and no preconditions.
     unsafe { libc::geteuid() }
 }
 
-/// The number of a user by name.
+/// Returns the id of the user with this name.
 pub fn user_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     let found = look_up(|buffer| {
@@ -59,7 +60,7 @@ pub fn user_id(name: &str) -> Option<u32> {
     found.ok().flatten()
 }
 
-/// The number of a group by name.
+/// Returns the id of the group with this name.
 pub fn group_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     let found = look_up(|buffer| {
@@ -75,7 +76,7 @@ pub fn group_id(name: &str) -> Option<u32> {
     found.ok().flatten()
 }
 
-/// Name and own group of a user.
+/// Returns name and primary group of a user.
 fn entry_of_user(uid: u32) -> io::Result<Option<(CString, u32)>> {
     look_up(|buffer| {
         // SAFETY: passwd is a struct of integers and pointers, null here.
@@ -107,12 +108,12 @@ fn groups_of(name: &CStr, gid: u32) -> Vec<u32> {
             groups.truncate(count);
             return groups.into_iter().map(|group| group as u32).collect();
         }
-        // Some systems say how many there are, some do not.
+        // Some systems return the needed number, others do not.
         capacity = count.max(capacity * 2).min(MOST_GROUPS);
     }
 }
 
-/// Runs a database call with a buffer that grows while the call says ERANGE.
+/// Runs a database call with a buffer that grows while the call returns ERANGE.
 fn look_up<T>(
     mut call: impl FnMut(&mut [libc::c_char]) -> (libc::c_int, Option<T>),
 ) -> io::Result<Option<T>> {
@@ -127,7 +128,7 @@ fn look_up<T>(
     }
 }
 
-/// What Linux allows a process.
+/// Most groups that Linux allows a process.
 const MOST_GROUPS: usize = 65536;
 
 const LONGEST_ENTRY: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Reading and setting one socket option.
+//! Reads and sets one socket option.
 
 use std::io;
 
@@ -23,8 +23,8 @@ pub(super) fn set_bytes(
     name: libc::c_int,
     value: &[u8],
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open while borrowed; pointer and length describe the slice, which
-    // the kernel copies without asking for alignment.
+    // SAFETY: the descriptor is open while borrowed. Pointer and length describe the slice, which
+    // the kernel copies without a need for alignment.
     check(unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, value.as_ptr().cast(), value.len() as libc::socklen_t)
     })?;
@@ -37,15 +37,15 @@ pub(super) fn set_tos(fd: BorrowedFd<'_>, v4: bool, tos: u8) -> io::Result<()> {
     if v4 {
         return outcome;
     }
-    // An IPv6 socket that carries IPv4 uses the other setting, but not every system lets it be set.
+    // An IPv6 socket that carries IPv4 uses the IPv4 setting, but not every system lets it be set.
     match set_where_known(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into()) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         outcome => outcome,
     }
 }
 
-/// Sets an option that refines how a connection works. A system that does not know it
-/// (ENOPROTOOPT), as a Windows of some age, works as it does.
+/// Sets an option that refines how a connection works. A system that does not know the option
+/// (ENOPROTOOPT), such as an older Windows, keeps its default.
 pub(super) fn set_where_known(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -58,16 +58,16 @@ pub(super) fn set_where_known(
     }
 }
 
-/// Lets an IPv6 socket reach IPv4 hosts too, by their mapped addresses. On Windows and FreeBSD it
-/// does not unless asked; a system that cannot (OpenBSD) refuses such an address when it is used.
+/// Lets an IPv6 socket also reach IPv4 hosts, by their mapped addresses. Windows and FreeBSD need
+/// this option for it. OpenBSD cannot do it and refuses such an address when it is used.
 pub(super) fn allow_v4(fd: BorrowedFd<'_>) {
     let _ = set(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0);
 }
 
-/// Has a TCP connection reset when its socket is closed: no port stays in TIME_WAIT.
+/// Makes a TCP connection reset when its socket is closed, so that no port stays in TIME_WAIT.
 pub(super) fn reset_on_close(fd: BorrowedFd<'_>) -> io::Result<()> {
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the descriptor is open while borrowed; pointer and length describe the struct, which
+    // SAFETY: the descriptor is open while borrowed. Pointer and length describe the struct, which
     // the kernel copies.
     check(unsafe {
         libc::setsockopt(
@@ -90,7 +90,7 @@ pub(super) fn read(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) ->
 /// Reads an option whose value is a C struct.
 ///
 /// # Safety
-/// All bit patterns must be valid for T, and T must be what the option's value is.
+/// All bit patterns must be valid for T, and T must be the type of the option's value.
 pub(super) unsafe fn read_struct<T>(
     fd: BorrowedFd<'_>,
     level: libc::c_int,
@@ -99,7 +99,7 @@ pub(super) unsafe fn read_struct<T>(
     // SAFETY: all zeroes is valid for T (caller).
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the descriptor is open while borrowed; the kernel writes at most `length` bytes into
+    // SAFETY: the descriptor is open while borrowed. The kernel writes at most `length` bytes into
     // the exclusive variable.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, (&raw mut value).cast(), &mut length) })?;
     Ok(value)

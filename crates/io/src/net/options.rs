@@ -1,4 +1,4 @@
-//! What can be set on a stream socket, and setting it.
+//! Options of a stream socket, and the code that sets them.
 
 use crate::fd::BorrowedFd;
 use crate::libc;
@@ -6,19 +6,20 @@ use std::io;
 
 use super::{Family, option, os};
 
-/// Options of a stream socket. What does not apply to a socket's family is skipped, `None` and 0
-/// leave the system's default.
+/// Options of a stream socket. An option that does not apply to the socket's family is skipped.
+/// `None` and 0 leave the system's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamOptions {
     /// TCP: send small segments at once. On by default here.
     pub nodelay: bool,
-    /// Kernel's send buffer, bytes.
+    /// Size of the kernel's send buffer in bytes.
     pub send_buffer: Option<usize>,
-    /// Kernel's receive buffer, bytes.
+    /// Size of the kernel's receive buffer in bytes.
     pub receive_buffer: Option<usize>,
     /// TCP: probe an idle connection.
     pub keepalive: Option<bool>,
-    /// TCP: unanswered probes that end the connection. With `keepalive` only, as the next two.
+    /// TCP: number of unanswered probes after which the connection ends. This option and the next
+    /// two need `keepalive`.
     pub keepalive_count: Option<u32>,
     /// TCP: idle time before the first probe, seconds.
     pub keepalive_idle_s: Option<u32>,
@@ -26,16 +27,16 @@ pub struct StreamOptions {
     pub keepalive_interval_s: Option<u32>,
     /// IP: type of service (IPv4) or traffic class (IPv6).
     pub tos: u8,
-    /// Queueing priority of what is sent; without effect but on Linux.
+    /// Queueing priority of sent packets. Linux only; other systems ignore it.
     pub priority: Option<u32>,
-    /// IP: use this network interface only; Linux.
+    /// IP: network interface to which the socket is restricted; Linux.
     pub bind_to_device: Option<String>,
-    /// TCP: end the connection if sent data stays unacknowledged for so long, milliseconds.
+    /// TCP: time in milliseconds after which unacknowledged data ends the connection.
     pub max_retransmit_ms: Option<u32>,
-    /// Busy-poll the network device for so long before a read sleeps, microseconds;
-    /// without effect but on Linux.
+    /// Time in microseconds for which a read busy-polls the network device before it sleeps. Linux
+    /// only; other systems ignore it.
     pub busy_poll: Option<u32>,
-    /// Unix domain: the permissions of the file of a socket that is bound.
+    /// Unix domain: permissions of the file of a bound socket.
     pub mode: Option<u32>,
 }
 
@@ -60,7 +61,7 @@ impl Default for StreamOptions {
 }
 
 impl StreamOptions {
-    /// Sets everything on `fd`, a socket of this family; the first failure ends it.
+    /// Sets all options on `fd`, a socket of this family. Stops at the first failure.
     pub(super) fn apply(&self, fd: BorrowedFd<'_>, family: Family) -> io::Result<()> {
         if let Some(bytes) = self.send_buffer {
             option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, int(bytes))?;
@@ -74,7 +75,7 @@ impl StreamOptions {
         if matches!(family, Family::V4 | Family::V6) {
             self.apply_inet(fd, family)?;
         }
-        // Last, since the type of service brings a priority of its own.
+        // Set last, because the type of service also sets a priority.
         match self.priority {
             Some(priority) => os::set_priority(fd, int(priority)),
             None => Ok(()),
@@ -106,7 +107,7 @@ impl StreamOptions {
             (os::KEEPALIVE_IDLE, self.keepalive_idle_s),
             (os::KEEPALIVE_INTERVAL, self.keepalive_interval_s),
         ];
-        // Not every system has them.
+        // Some systems lack these options.
         for (name, value) in details {
             if let (Some(name), Some(value)) = (name, value) {
                 option::set_where_known(fd, libc::IPPROTO_TCP, name, int(value))?;

@@ -1,13 +1,14 @@
-//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS): kept out where none
-//! are wanted, and otherwise closed where that holds nothing up.
+//! Descriptors that a peer sends along with its bytes (unix(7), SCM_RIGHTS). A socket that expects
+//! no descriptors refuses them. All other unwanted descriptors are closed where a slow close delays
+//! no other work.
 //!
-//! Anything may be behind such a descriptor, and most calls on it can take as long as its sender
-//! likes: they wait for a lock that it holds in a page fault, for the daemon of its file system, or
-//! for data that is not taken from its socket, which lingers. So a descriptor is looked at with
-//! calls that take no lock ([`Foreign`] says which), and closed by a thread of its own. What the
-//! system closes because it was not received, it closes on the thread that reads: a socket that
-//! shares nothing refuses descriptors (SO_PASSRIGHTS, Linux 6.16), and before that kernel all of
-//! them are received, in order to be closed elsewhere.
+//! Any object may be behind such a descriptor, and most calls on it can take as long as its sender
+//! likes. A call may wait for a lock that the sender holds in a page fault, for the daemon of the
+//! sender's file system, or for a lingering socket whose data the sender never reads. Therefore we
+//! inspect a descriptor only with calls that take no lock (see [`Foreign`]), and a separate thread
+//! closes it. If a descriptor is not received, the system closes it on the reading thread. A socket
+//! that shares no memory therefore refuses descriptors (SO_PASSRIGHTS, Linux 6.16). On older
+//! kernels we receive all descriptors in order to close them on the other thread.
 
 use std::fs::File;
 use std::io;
@@ -25,25 +26,24 @@ use super::{Family, adopt};
 use crate::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::thread;
 
-/// There are sockets that the system could not be told to refuse descriptors at.
-// Relaxed: behind whatever gave the reading thread the socket, which was refused first.
+/// True if the system could not make some socket refuse descriptors.
+// Relaxed: behind the hand-over of the socket to the reading thread, which follows `refuse`.
 static COME_IN: AtomicBool = AtomicBool::new(false);
 
-/// From now on no peer can send a descriptor to this Unix domain socket, where the system has such
-/// a thing.
+/// Stops peers from sending descriptors to this Unix domain socket, if the system supports that.
 pub(super) fn refuse(socket: BorrowedFd<'_>) {
     if os::pass_rights(socket, false).is_err() {
         COME_IN.store(true, Relaxed);
     }
 }
 
-/// Whether the system does that.
+/// True if the system refuses descriptors.
 #[cfg(all(test, linux_kernel, not(loom)))]
 pub(super) fn are_refused() -> bool {
     !COME_IN.load(Relaxed)
 }
 
-/// Returns when no descriptor waits to be closed.
+/// Waits until all received descriptors are closed.
 #[cfg(all(test, not(loom)))]
 pub(super) fn wait_until_closed() {
     while WAITING.load(Relaxed) > 0 {
@@ -51,15 +51,15 @@ pub(super) fn wait_until_closed() {
     }
 }
 
-/// Ends that.
+/// Allows descriptors again.
 #[cfg(linux_kernel)]
 pub(super) fn admit(socket: BorrowedFd<'_>) {
-    // Where it cannot be done the peer's descriptors do not arrive, which is an answer as well.
+    // If the system cannot allow them, the peer's descriptors do not arrive, which the peer takes
+    // for an answer.
     let _ = os::pass_rights(socket, true);
 }
 
-/// Receives as `transfer::receive`, from a Unix domain socket. Descriptors that come along are
-/// closed.
+/// Receives as `transfer::receive`, from a Unix domain socket. Closes descriptors that come along.
 pub(super) fn receive(socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     match COME_IN.load(Relaxed) {
         true => receive_all(socket, targets).map(|(n, _)| n),
@@ -67,34 +67,33 @@ pub(super) fn receive(socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Resu
     }
 }
 
-/// The same with the descriptors.
+/// Receives bytes and the descriptors that come along.
 pub(super) fn receive_all(
     socket: BorrowedFd<'_>,
     targets: &Targets<'_>,
 ) -> io::Result<(usize, Vec<Foreign>)> {
-    // Too many wait to be closed: the system has to close these.
+    // Too many descriptors wait to be closed, so the system has to close these.
     if WAITING.load(Relaxed) >= MOST_WAITING {
         return transfer::receive(socket, targets).map(|n| (n, Vec::new()));
     }
     transfer::receive_with_rights(socket, targets)
 }
 
-/// A descriptor from a peer. Nothing but these methods is used on it, until
-/// [`is_stream`](Self::is_stream) has said that it is a socket that can be written to, or
-/// `shared/region.rs` that it is memory.
+/// A descriptor from a peer. Only these methods may use it, until [`is_stream`](Self::is_stream)
+/// has shown that it is a writable socket, or `shared/region.rs` that it is memory.
 pub(super) struct Foreign(ManuallyDrop<File>);
 
 impl Foreign {
-    /// Whether it is a Unix domain stream socket, to which a write waits for nothing. SO_TYPE and
-    /// SO_DOMAIN are read without the socket's lock (but for a control group whose calls a BPF
-    /// program of the administrator's looks at, for which the system takes it).
+    /// True if this is a Unix domain stream socket, on which a write never waits. The kernel reads
+    /// SO_TYPE and SO_DOMAIN without the socket's lock. (It takes the lock only in a control group
+    /// with a BPF program that inspects such calls.)
     #[cfg(linux_kernel)]
     pub(super) fn is_stream(&self) -> bool {
         adopt::family_of(self.as_fd()).is_ok_and(|family| family == Family::Unix)
     }
 
-    /// Of the system's memory: whether it is `length` bytes long. To read it takes no lock of the
-    /// file, which fstat did in some kernels, and which seeking does.
+    /// True if this file in the system's memory has `length` bytes. Reading takes no lock of the
+    /// file, in contrast to fstat on some kernels and to seeking.
     #[cfg(linux_kernel)]
     pub(super) fn has_length(&self, length: u64) -> bool {
         let reads = |at, wanted| self.0.read_at(&mut [0], at).is_ok_and(|n| n == wanted);
@@ -123,19 +122,19 @@ impl Drop for Foreign {
 
 // ---- closing
 
-/// Descriptors that wait to be closed until no more are received: as many as come at once. So at
-/// most twice as many are open.
+/// Most descriptors that may wait to be closed before we stop receiving more. Equals the most that
+/// come at once, so at most twice as many are open.
 const MOST_WAITING: usize = MOST_RECEIVED;
-/// Bytes of the thread's stack.
+/// Size of the closing thread's stack in bytes.
 const STACK: usize = 64 * 1024;
 
-/// Those that wait, and the one that is being closed.
-// Relaxed: number: how many wait to be closed.
+/// Number of descriptors that wait to be closed, including the one that is being closed.
+// Relaxed: number: a count of descriptors.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 struct Closer {
     files: Vec<File>,
-    /// The process whose thread closes them; the child of a fork has none.
+    /// Process whose thread closes the descriptors. The child of a fork has no such thread.
     at_work: Option<u32>,
 }
 
@@ -145,8 +144,8 @@ fn closer() -> MutexGuard<'static, Closer> {
     CLOSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a thread close it, which ends with the last one. Where no thread can be had, this one closes
-/// it.
+/// Passes the file to the closing thread, which ends after the last file. If no thread can be
+/// started, the calling thread closes the file.
 fn close_elsewhere(file: File) {
     let mut closer = closer();
     WAITING.fetch_add(1, Relaxed);
@@ -167,7 +166,7 @@ fn close_elsewhere(file: File) {
     }
 }
 
-/// Closes what waits, until nothing does.
+/// Closes waiting files until the list is empty.
 fn close_all() {
     loop {
         let next = {
@@ -179,8 +178,8 @@ fn close_all() {
             next
         };
         let Some(file) = next else { return };
-        // It may linger. To take that away from it would need the socket's lock, for which this
-        // thread could not even be killed.
+        // The socket may linger. Switching that off would need the socket's lock, and a thread that
+        // waits for that lock cannot even be killed.
         drop(file);
         WAITING.fetch_sub(1, Relaxed);
     }

@@ -1,23 +1,25 @@
-//! Memory in place of the kernel's buffers, between the two ends of a Unix domain socket.
+//! Shared memory between the two ends of a Unix domain socket, in place of the kernel's buffers.
 //!
-//! The socket carries bytes as any does, and what libzmq's end sees is no more than that. But once
-//! its peer is known ([`Link::begin`]) an end that has written some times sends a *question* along:
-//! a socket of its own. One that can share memory rings there; with one that does not look for
-//! descriptors it is closed, or cannot be sent at all, which is an answer too, but not for ever: it
-//! may not know its peer yet. Then the writer makes a region of memory, and sends its descriptor
-//! along with the next bytes. The other end maps it and says so in it; from then on the writer puts
-//! its bytes there, and says behind how many bytes of the socket they come. Both directions do that
-//! each for itself. The socket then carries *bells*: single bytes that mean "look again".
+//! The socket carries bytes like any other socket, and a peer that runs libzmq sees only these
+//! bytes. Once the peer is known ([`Link::begin`]), an end that has written several times sends a
+//! *question* along: one end of a new socket pair. A peer that can share memory rings that socket.
+//! A peer that does not look for descriptors closes it, or the question cannot be sent at all. Both
+//! mean no, but only for now, because the peer may not know us yet. After a yes, the writer makes a
+//! region of memory and sends its descriptor along with the next bytes. The other end maps the
+//! region, and the region records that. From then on the writer puts its bytes there, and notes how
+//! many bytes of the socket precede them. Each direction does this on its own. The socket then
+//! carries *bells*: single bytes that mean "look again".
 //!
-//! * A reader that found nothing may look as often as it likes, without a system call. Before it
-//!   waits for the descriptor to become readable it says so ([`Link::listen`]), and the writer
-//!   rings with its next bytes.
-//! * A writer that found no room is rung at a socket of its own, which came with the offer
-//!   ([`Link::room`]): its peer's may be full of other things, and is the reader's to empty.
+//! * A reader that found no data may look again as often as it likes, without a system call. Before
+//!   it waits for the descriptor to become readable, it asks for a bell ([`Link::listen`]), and the
+//!   writer rings with its next bytes.
+//! * A writer that found no space is rung at a separate socket, which came with the offer
+//!   ([`Link::room`]). The stream's socket does not serve for this: it may be full of other data,
+//!   which the reader must empty.
 //!
-//! The socket's end is the stream's, behind what lies in the region. What a peer may do with the
-//! region is in `region.rs` and `ring.rs`, what it may do with descriptors in `rights.rs`: they are
-//! taken between `begin` and the region, and at no other time.
+//! The stream ends when the socket has ended and the region is empty. `region.rs` and `ring.rs`
+//! handle a peer that misuses the region, `rights.rs` one that misuses descriptors. Descriptors are
+//! accepted only between `begin` and the region.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -33,7 +35,7 @@ mod region;
 mod resize;
 mod ring;
 
-// Those of memory that is mapped are real ones also in a model of loom's.
+// Atomics in mapped memory are real ones even in a model of loom.
 #[cfg(not(simulated))]
 use std::sync::atomic;
 #[cfg(simulated)]
@@ -44,72 +46,77 @@ use atomic::Ordering::{Acquire, Release};
 use region::Region;
 use ring::{Consumer, Producer};
 
-/// Writes before the other end is asked: connections that are never busy do without. So often its
-/// answer is looked for. One that could not be asked, or has said no, is asked again after 64, 128,
-/// 256 and so on, up to `PATIENCE` of them. In a simulation few: most connections get there.
+/// Number of writes before the peer is asked, so that a connection with little traffic never asks.
+/// Also the interval at which we look for the answer. If the question could not be sent or the
+/// answer was no, we ask again after 64, 128, 256 writes and so on, up to `PATIENCE`. Small in a
+/// simulation, so that most connections get there.
 const ASK: u32 = if cfg!(simulated) { 2 } else { 32 };
-/// Writes before a region is offered.
+/// Number of writes before a region is offered.
 const WRITES: u32 = if cfg!(simulated) { 5 } else { 64 };
-/// Writes after it until it is given up: the other end has no room for it.
+/// Number of writes after the offer before we withdraw it. The other end then has no space for the
+/// region.
 const PATIENCE: u32 = 1024;
-/// Bells that are not rung before the first one is taken.
+/// Limit of waiting bells. A correct peer never has this many waiting.
 const MOST_BELLS: usize = 64;
-/// Looks that find nothing before the socket is looked at, which alone tells that the peer is gone.
+/// Number of reads without data before we check the socket, which alone shows that the peer is
+/// gone.
 const LOOKS: u32 = 1024;
 
-/// What lies beside the socket.
+/// State that belongs to a socket with shared memory.
 pub(super) struct Link {
     incoming: Mutex<Incoming>,
     outgoing: Mutex<Outgoing>,
-    /// Where the reader of what is written here rings.
+    /// Socket at which the reader of our data rings.
     room: OnceLock<OwnedFd>,
-    /// Bytes are put into the region.
+    /// True if writes go into the region.
     puts: AtomicBool,
-    /// Bytes are taken from the region.
+    /// True if reads come from the region.
     takes: AtomicBool,
 }
 
 #[derive(Default)]
 struct Incoming {
-    /// Bytes of the socket that were read.
+    /// Number of bytes read from the socket.
     received: u64,
-    /// Descriptors are looked at.
+    /// True once descriptors are inspected.
     begun: bool,
-    /// The region, and where to ring for its writer.
+    /// Region, and the socket at which its writer is rung.
     ring: Option<Box<(Consumer, Foreign)>>,
-    /// All that the socket had is read, and the rest is in the region.
+    /// True once all bytes of the socket are read. Later bytes are in the region.
     switched: bool,
-    /// The socket has ended.
+    /// True once the socket has ended.
     ended: bool,
-    /// Looks in a row that have found nothing.
+    /// Number of reads in a row that found no data.
     idle: u32,
 }
 
 #[derive(Default)]
 struct Outgoing {
-    /// Bytes that went to the socket.
+    /// Number of bytes sent to the socket.
     sent: u64,
-    /// Writes to it, from the offer on beyond `WRITES`.
+    /// Number of writes to the socket. Exceeds `WRITES` from the offer on.
     writes: u32,
     ring: Option<Box<Producer>>,
-    /// Where the reader is going to ring, until it takes part: to answer, and then for room.
+    /// Socket at which the reader will ring, until the reader takes part: first to answer, later
+    /// for space.
     bell: Option<OwnedFd>,
     stage: Stage,
-    /// The reader takes part: all goes into the region.
+    /// True once the reader takes part and all data goes into the region.
     switched: bool,
-    /// The reader is gone.
+    /// True once the reader is gone.
     widowed: bool,
-    /// What goes along with the next bytes: the question's socket, or a region and another one.
+    /// Descriptors to send with the next bytes: the socket of the question, or a region and its
+    /// socket.
     enclosed: [Option<OwnedFd>; 2],
 }
 
-/// What the other end is known to be able to.
+/// Known ability of the other end to share memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
     Unknown,
     Asked,
     Able,
-    /// A region has been made; or none will be, unless sharing has yet to begin.
+    /// A region was made, or will never be made, unless sharing has not begun yet.
     #[default]
     Decided,
 }
@@ -131,7 +138,7 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// Beside a socket that nothing was sent to or received from.
+    /// Creates the state for a socket that has not carried any data.
     pub(super) fn new() -> Option<Self> {
         Some(Link {
             incoming: Mutex::default(),
@@ -142,7 +149,7 @@ impl Link {
         })
     }
 
-    /// From now on the peer's descriptors are looked at, and it is asked in its turn.
+    /// Starts to inspect the peer's descriptors and to ask the peer in turn.
     pub(super) fn begin(&self, socket: BorrowedFd<'_>) {
         lock(&self.incoming).begun = true;
         lock(&self.outgoing).stage = Stage::Unknown;
@@ -151,12 +158,12 @@ impl Link {
 
     // ---- reading
 
-    /// Reads what there is into the buffers.
+    /// Reads the available data into the buffers.
     pub(super) fn read(&self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let mut incoming = lock(&self.incoming);
         if !self.has_switched(&mut incoming) {
             let n = incoming.receive(socket, targets)?;
-            // Asked also if there is something: with it a bell may have been taken, and the reader
+            // Also checked after a read with data. The read may have taken a bell, and the reader
             // must know that it has to listen again.
             if !self.has_switched(&mut incoming) || n > 0 {
                 return Ok(n);
@@ -165,12 +172,12 @@ impl Link {
         incoming.take(socket, targets)
     }
 
-    /// Whether what comes lies in a region, so that looking for it takes no system call.
+    /// True if incoming data is in a region, so that looking for it takes no system call.
     pub(super) fn takes_from_memory(&self) -> bool {
         self.takes.load(Acquire)
     }
 
-    /// Whether all that the socket had is read, and the rest lies in the region.
+    /// True if all bytes of the socket are read and later bytes are in the region.
     fn has_switched(&self, incoming: &mut Incoming) -> bool {
         if !incoming.switched
             && incoming
@@ -185,15 +192,15 @@ impl Link {
         incoming.switched
     }
 
-    /// For the reader: from now on the socket becomes readable when there is something to read.
-    /// False if there is something now.
+    /// Makes the socket become readable when data arrives. Called by the reader. Returns false if
+    /// there is data now.
     pub(super) fn listen(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.listen(socket)
     }
 
-    /// The same, if nothing has changed but that the reader has read: cheaper where it has never
-    /// stopped listening.
+    /// Same as `listen`, for a reader that has only read since it last listened. Cheaper if the
+    /// reader has never stopped listening.
     pub(super) fn listen_on(&self, socket: BorrowedFd<'_>) -> bool {
         let mut incoming = lock(&self.incoming);
         !self.has_switched(&mut incoming) || incoming.still_listens() || incoming.listen(socket)
@@ -201,7 +208,7 @@ impl Link {
 
     // ---- writing
 
-    /// Writes as much of the buffers as there is room for.
+    /// Writes as much of the buffers as there is space for.
     pub(super) fn write(&self, socket: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
         let mut outgoing = lock(&self.outgoing);
         if !outgoing.switched {
@@ -214,19 +221,19 @@ impl Link {
         outgoing.put(socket, sources, self.room.get())
     }
 
-    /// The socket that becomes readable when there is room again, after a write that found none.
-    /// `None`: it is the stream's own, which becomes writable.
+    /// Returns the socket that becomes readable when there is space again, after a write that found
+    /// no space. `None` means that the stream's own socket becomes writable.
     pub(super) fn room(&self) -> Option<BorrowedFd<'_>> {
         self.room.get().filter(|_| self.puts.load(Acquire)).map(AsFd::as_fd)
     }
 }
 
 impl Incoming {
-    /// Reads from the socket. 0: it has ended, or all that it had for us is read.
+    /// Reads from the socket. Returns 0 if the socket has ended or all its bytes for us are read.
     fn receive(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let n = if self.ring.is_some() {
-            // The last time or two; and then not beyond what the writer has switched at, if that is
-            // known.
+            // These are the last one or two reads. They must stop at the writer's switch to the
+            // region, if that position is known.
             rights::receive(socket, &targets.beginning(self.expected()))?
         } else if self.begun {
             let (n, rights) = rights::receive_all(socket, targets)?;
@@ -235,16 +242,16 @@ impl Incoming {
         } else {
             rights::receive(socket, targets)?
         };
-        // What is more are bells, if the writer has switched meanwhile.
+        // If the writer has switched in between, the further bytes are bells.
         let n = n.min(self.expected());
         self.received += n as u64;
         Ok(n)
     }
 
-    /// A question is answered and an offer taken. All else is closed.
+    /// Answers a question or accepts an offer. Closes all other descriptors.
     fn look_at(&mut self, socket: BorrowedFd<'_>, mut rights: Vec<Foreign>) {
         match (rights.pop(), rights.pop()) {
-            // An end that does not hear it will not offer anything.
+            // A peer that misses the answer will not make an offer.
             (Some(question), None) if question.is_stream() => drop(ring_bell(question.as_fd())),
             (Some(bell), Some(memory)) if rights.is_empty() && bell.is_stream() => {
                 if let Ok(region) = Region::accept(&memory) {
@@ -256,20 +263,20 @@ impl Incoming {
         }
     }
 
-    /// How many bytes of the socket are still to come, as far as that is known.
+    /// Returns the number of bytes still to come from the socket, as far as known.
     fn expected(&self) -> usize {
         let at = self.ring.as_ref().and_then(|ring| ring.0.switched_at()).unwrap_or(u64::MAX);
         usize::try_from(at.saturating_sub(self.received)).unwrap_or(usize::MAX)
     }
 
-    /// Takes from the region.
+    /// Takes data from the region.
     fn take(&mut self, socket: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
         let Some((ring, bell)) = self.ring.as_deref_mut() else { return Ok(0) };
         let n = ring.take(targets)?;
         if n > 0 {
             self.idle = 0;
             if ring.take_blocked() {
-                // An end that is gone needs no room.
+                // A peer that is gone needs no space.
                 let _ = ring_bell(bell.as_fd());
             }
             return Ok(n);
@@ -290,21 +297,21 @@ impl Incoming {
     }
 
     fn listen(&mut self, socket: BorrowedFd<'_>) -> bool {
-        // Before the bell is asked for: this one must not be taken away.
+        // Empty the socket before asking for a bell, so that the requested bell is not taken away.
         self.empty(socket);
         let Some(ring) = self.ring.as_mut().filter(|_| !self.ended) else { return false };
         ring.0.sleep().unwrap_or(false)
     }
 
-    /// Takes the bells that were rung, and notes the socket's end.
+    /// Takes the bells from the socket, and notes its end.
     fn empty(&mut self, socket: BorrowedFd<'_>) {
         self.ended = self.ended || !take_bells(socket);
     }
 }
 
 impl Outgoing {
-    /// If the reader takes part: all that is written from now on goes into the region, and here is
-    /// where the reader rings.
+    /// Switches all later writes to the region if the reader takes part. Returns the socket at
+    /// which the reader rings.
     fn switch(&mut self) -> Option<OwnedFd> {
         let ring = self.ring.as_ref().filter(|ring| ring.is_accepted())?;
         ring.switch(self.sent);
@@ -312,8 +319,8 @@ impl Outgoing {
         self.bell.take()
     }
 
-    /// Writes to the socket, and maybe encloses the question whether the reader can share memory,
-    /// or a region for one that can.
+    /// Writes to the socket. May attach the question whether the reader can share memory, or a
+    /// region if it can.
     fn send(&mut self, socket: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
         self.writes = self.writes.saturating_add(1);
         if self.stage != Stage::Decided {
@@ -326,17 +333,17 @@ impl Outgoing {
                 let rights = &rights[..1 + usize::from(second.is_some())];
                 match transfer::send_with_rights(socket, sources, rights) {
                     Ok(n) => {
-                        // They go with the first byte.
+                        // The descriptors travel with the first byte.
                         if n > 0 {
                             self.enclosed = [None, None];
                         }
                         n
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                    // Descriptors may be refused where bytes are not: the other end takes none
-                    // (EPERM), too many are in flight (ETOOMANYREFS), there is no memory for them,
-                    // a sandbox does not allow it. The bytes go without them; an error of the
-                    // stream itself comes again.
+                    // The system may refuse descriptors although it accepts bytes: the other end
+                    // takes no descriptors (EPERM), too many are in flight (ETOOMANYREFS), memory
+                    // is short, or a sandbox forbids them. We then send the bytes alone. An error
+                    // of the stream itself will repeat.
                     Err(_) => {
                         let asked = self.stage == Stage::Asked;
                         self.give_up();
@@ -355,13 +362,13 @@ impl Outgoing {
         Ok(n)
     }
 
-    /// The stream stays with the socket.
+    /// Keeps the stream on the socket.
     fn give_up(&mut self) {
         (self.ring, self.bell, self.enclosed) = (None, None, [None, None]);
         self.stage = Stage::Decided;
     }
 
-    /// Asks, looks for the answer, or makes a region, if it is time to.
+    /// Asks, looks for the answer, or makes a region, when it is time.
     fn advance(&mut self) {
         match self.stage {
             Stage::Unknown if self.writes > PATIENCE => self.stage = Stage::Decided,
@@ -387,7 +394,7 @@ impl Outgoing {
         }
         if self.stage == Stage::Able && self.writes > WRITES && region::within_budget() {
             self.stage = Stage::Decided;
-            // Patience begins now, however long there was no room for a region.
+            // Start counting `PATIENCE` now, however long a region could not be made.
             self.writes = WRITES;
             if let Ok(offer) = self.make_offer() {
                 self.enclosed = offer.map(Some);
@@ -395,7 +402,8 @@ impl Outgoing {
         }
     }
 
-    /// Makes a region. What the other end needs of it: the memory, and where to ring.
+    /// Makes a region. Returns the two descriptors that the other end needs: the memory, and the
+    /// socket to ring.
     fn make_offer(&mut self) -> io::Result<[OwnedFd; 2]> {
         let (region, memory) = Region::create()?;
         let (mine, yours) = bell()?;
@@ -414,11 +422,13 @@ impl Outgoing {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let n = ring.put(sources, || {
-            // Before the next bell is asked for: it must not be taken away.
+            // Empty the socket before asking for the next bell, so that the requested bell is not
+            // taken away.
             room.is_some_and(|room| take_bells(room.as_fd()))
         })?;
         if n > 0 && ring.take_sleeper() {
-            // What was shown may have been read before: as with a socket, the next write fails.
+            // The peer may have read the published data already. As with a socket, the next write
+            // fails.
             self.widowed = ring_bell(socket).is_err();
         }
         if n == 0 && sources.raw().iter().any(|raw| raw.iov_len > 0) {
@@ -428,15 +438,15 @@ impl Outgoing {
     }
 }
 
-/// A socket to be rung at, which takes bytes only, and the end to ring with.
+/// Creates a socket to be rung at, which accepts bytes only, and the end that rings it.
 fn bell() -> io::Result<(OwnedFd, OwnedFd)> {
     let (mine, yours) = sys::socket_pair()?;
     rights::refuse(mine.as_fd());
     Ok((mine, yours))
 }
 
-/// Wakes the thread that waits for the other end of this socket. If it is full of bells already,
-/// that is as good.
+/// Wakes the thread that waits at the other end of this socket. A socket full of bells has the same
+/// effect.
 fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     match transfer::send(socket, &Sources::one(&[0])) {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -444,9 +454,9 @@ fn ring_bell(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Takes all bells that were rung. False: the other end is gone, or might as well be. An end that
-/// is asked to rings once, and is asked again when it was heard, so an end that rings `MOST_BELLS`
-/// times is none to listen to.
+/// Takes all waiting bells. Returns false if the other end is gone or misbehaves. A correct peer
+/// rings once per request, and we request again only after its bell. So a peer that has rung
+/// `MOST_BELLS` times is faulty.
 fn take_bells(socket: BorrowedFd<'_>) -> bool {
     let mut bells = [MaybeUninit::uninit(); MOST_BELLS];
     match rights::receive(socket, &Targets::one(&mut bells)) {

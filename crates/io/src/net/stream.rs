@@ -15,8 +15,8 @@ use crate::sys::{self, check, is_refused};
 
 pub use std::net::Shutdown;
 
-/// One end of a byte stream. Reading and writing may happen on different threads; neither ever
-/// blocks, nor raises SIGPIPE.
+/// One end of a byte stream. One thread may read while another writes. Both operations never block
+/// and never raise SIGPIPE.
 #[derive(Debug)]
 pub struct Stream {
     fd: OwnedFd,
@@ -30,10 +30,10 @@ impl Stream {
         Stream { fd, family, link: OnceLock::new() }
     }
 
-    /// Starts to connect, from `source` if given (its port may be 0). True if the connection stands
-    /// already; if not, wait until it is writable and call
+    /// Starts to connect, from `source` if given (its port may be 0). Returns true if the
+    /// connection is established already. Otherwise wait until the stream is writable and call
     /// [`finish_connect`](Stream::finish_connect). WouldBlock from a Unix domain address means that
-    /// its backlog is full: try again later.
+    /// its backlog is full; try again later.
     pub fn connect(
         address: &Address,
         source: Option<&SocketAddr>,
@@ -44,7 +44,7 @@ impl Stream {
         let started = stream.start(&raw, source.filter(|_| address.is_inet()), options);
         match started.and_then(|()| refuse_itself(&stream)) {
             Ok(()) => Ok((stream, true)),
-            // An interrupted connect goes on by itself, and must not be called again.
+            // The system continues an interrupted connect, so it must not be called again.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {
                 Ok((stream, false))
             }
@@ -68,7 +68,7 @@ impl Stream {
         if let Some(source) = source {
             self.bind(source)?;
         }
-        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        // SAFETY: the descriptor is open. The address outlives the call, and its length is correct.
         check(unsafe { libc::connect(self.fd.as_raw_fd(), address.as_ptr(), address.length()) })?;
         Ok(())
     }
@@ -80,13 +80,13 @@ impl Stream {
             os::defer_port_choice(self.as_fd());
         }
         let raw = RawAddress::inet(source);
-        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        // SAFETY: the descriptor is open. The address outlives the call, and its length is correct.
         check(unsafe { libc::bind(self.fd.as_raw_fd(), raw.as_ptr(), raw.length()) })?;
         Ok(())
     }
 
-    /// Takes over a connected, or connecting, socket: ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT or EINVAL
-    /// for one that is not that.
+    /// Takes over a connected or connecting socket. Fails with ENOTSOCK, EPROTOTYPE, EAFNOSUPPORT
+    /// or EINVAL if the descriptor is not such a socket.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Stream> {
         let family = adopt::take_over(fd.as_fd(), false)?;
         if family == Family::Unix {
@@ -95,7 +95,7 @@ impl Stream {
         Ok(Stream::new(fd, family))
     }
 
-    /// Two connected streams of the Unix domain.
+    /// Creates two connected streams of the Unix domain.
     pub fn pair() -> io::Result<(Stream, Stream)> {
         let (first, second) = sys::socket_pair()?;
         rights::refuse(first.as_fd());
@@ -103,9 +103,9 @@ impl Stream {
         Ok((Stream::new(first, Family::Unix), Stream::new(second, Family::Unix)))
     }
 
-    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). To be called before
-    /// anything is written or read. Nothing to do elsewhere, or where the system has no memory to
-    /// share.
+    /// Unix domain: prepares for [`begin_sharing`](Stream::begin_sharing). Call this before any
+    /// data is written or read. Has no effect on other families, or on a system that cannot share
+    /// memory.
     pub fn prepare_sharing(&self) {
         if self.family == Family::Unix
             && let Some(link) = Link::new()
@@ -114,10 +114,9 @@ impl Stream {
         }
     }
 
-    /// Lets the bytes take the way through memory that both ends map, if this was prepared for and
-    /// the other end can do that, too. To be called when it is known which user the peer is: until
-    /// then none of its descriptors is looked at. Nothing happens with a peer of another user than
-    /// this process has, except if `others` are allowed.
+    /// Lets the bytes travel through memory that both ends map, if this was prepared and the other
+    /// end supports it. Call this when the peer's user is known: before that, no descriptor of the
+    /// peer is inspected. Unless `others` is set, this has no effect for a peer of another user.
     pub fn begin_sharing(&self, others: bool) {
         if let Some(link) = self.link.get()
             && (others || self.is_of_own_user())
@@ -126,24 +125,26 @@ impl Stream {
         }
     }
 
-    /// Whether what comes takes that way, so that to look for it takes no system call.
+    /// True if incoming data is in shared memory, so that looking for it takes no system call.
     #[inline]
     pub fn reads_from_memory(&self) -> bool {
         self.link.get().is_some_and(|link| link.takes_from_memory())
     }
 
-    /// To be called by the reader before it waits for the descriptor to become readable. False if
-    /// there is something to read now, for which the descriptor need not be.
+    /// Asks for a wake-up. The reader calls this before it waits for the descriptor to become
+    /// readable. Returns false if there is data to read now, in which case the descriptor may stay
+    /// unreadable.
     pub fn listen(&self) -> bool {
         self.link.get().is_none_or(|link| link.listen(self.as_fd()))
     }
 
-    /// The same after a read by a thread that keeps listening.
+    /// Same as [`listen`](Stream::listen), after a read by a thread that keeps listening.
     pub fn listen_on(&self) -> bool {
         self.link.get().is_none_or(|link| link.listen_on(self.as_fd()))
     }
 
-    /// The descriptor to wait on for room, and whether it becomes readable then, or else writable.
+    /// Returns the descriptor to wait on for space. The flag is true if it then becomes readable,
+    /// false if it becomes writable.
     pub fn room(&self) -> (BorrowedFd<'_>, bool) {
         match self.link.get().and_then(|link| link.room()) {
             Some(room) => (room, true),
@@ -151,15 +152,16 @@ impl Stream {
         }
     }
 
-    /// The error that the kernel noted on the socket since it was last asked, such as that of a
-    /// connect. (On Windows: that it has noted at all.)
+    /// Returns the error that the kernel has recorded since the last call, such as that of a
+    /// connect. (On Windows: the last error that it recorded.)
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let number = option::read(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
         Ok((number != 0).then(|| io::Error::from_raw_os_error(number)))
     }
 
-    /// How a connect went on: true if the connection stands, false if it is still under way, else
-    /// why not. A TCP socket that has connected to itself is ECONNREFUSED: no server listens there.
+    /// Returns the state of a connect: true if the connection is established, false if it is
+    /// pending, or the error. A TCP socket that has connected to itself is ECONNREFUSED, because no
+    /// server listens there.
     pub fn finish_connect(&self) -> io::Result<bool> {
         if let Some(error) = self.take_error()? {
             return Err(error);
@@ -167,18 +169,18 @@ impl Stream {
         match RawAddress::ask(self.as_fd(), libc::getpeername) {
             Ok(_) => refuse_itself(self).map(|()| true),
             Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => Ok(false),
-            // It was asked when the socket had become writable, and has no error.
+            // The caller asked after the socket became writable, and it has no error.
             Err(error) if is_refused(&error) => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    /// Sets `options`, as on a stream that was accepted or taken over.
+    /// Sets `options` on a stream, for example after it was accepted or taken over.
     pub fn apply(&self, options: &StreamOptions) -> io::Result<()> {
         options.apply(self.as_fd(), self.family)
     }
 
-    /// TCP: whether small segments are sent at once. Nothing to set elsewhere.
+    /// TCP: sets whether small segments are sent at once. Has no effect on other families.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         if !matches!(self.family, Family::V4 | Family::V6) {
             return Ok(());
@@ -186,8 +188,8 @@ impl Stream {
         option::set(self.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, nodelay.into())
     }
 
-    /// TCP: how many bytes the kernel takes, about, beyond those that the peer has room for; `None`
-    /// for what the system is set to. Nothing to set elsewhere.
+    /// TCP: limits how many bytes, approximately, the kernel accepts beyond those that the peer has
+    /// space for. `None` restores the system's setting. Has no effect on other families.
     pub fn limit_unsent(&self, bytes: Option<u32>) -> io::Result<()> {
         if !matches!(self.family, Family::V4 | Family::V6) {
             return Ok(());
@@ -196,14 +198,14 @@ impl Stream {
         os::limit_unsent(self.as_fd(), bytes)
     }
 
-    /// Reads what there is, up to `buffer`'s length; 0 at the end of the stream.
+    /// Reads the available data, up to `buffer`'s length. Returns 0 at the end of the stream.
     #[inline]
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.receive(Targets::one(transfer::uninit(buffer)))
     }
 
-    /// As [`read`](Stream::read), into two buffers in turn that need not be initialised. The result
-    /// is what was written to each.
+    /// Same as [`read`](Stream::read), into two buffers in turn that may be uninitialised. Returns
+    /// the written part of each.
     #[inline]
     pub fn read_uninit<'a>(
         &self,
@@ -218,7 +220,7 @@ impl Stream {
         Ok(unsafe { [initialised(&mut first[..in_first]), initialised(&mut second[..n - in_first])] })
     }
 
-    /// Reads into several buffers in turn; of very many, the first 1024.
+    /// Reads into several buffers in order. Uses at most the first 1024.
     pub fn readv(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.receive(Targets::several(buffers))
     }
@@ -232,13 +234,13 @@ impl Stream {
         }
     }
 
-    /// Writes as much of `bytes` as there is room for.
+    /// Writes as much of `bytes` as there is space for.
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.send(Sources::one(bytes))
     }
 
-    /// Writes from several buffers in turn; of very many, the first 1024.
+    /// Writes from several buffers in order. Uses at most the first 1024.
     pub fn writev(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
         self.send(Sources::several(buffers))
     }
@@ -251,19 +253,18 @@ impl Stream {
         }
     }
 
-    /// Whether the other end is gone, so that what there is to read is finite.
+    /// True if the other end is gone, so that the data to read is finite.
     pub fn has_hung_up(&self) -> bool {
         os::has_hung_up(self.as_fd())
     }
 
-    /// Whether the other end has said that it sends nothing more, so that what there is to read is
-    /// finite.
+    /// True if the other end has stopped sending, so that the data to read is finite.
     pub fn has_ended(&self) -> bool {
         os::has_ended(self.as_fd())
     }
 
-    /// TCP: how many bytes were written that the other end's system has not confirmed, one more if
-    /// writing was shut down. 0 where that is not known.
+    /// TCP: returns the number of written bytes that the other end's system has not acknowledged,
+    /// plus one if writing was shut down. Returns 0 if the number is unknown.
     pub fn unconfirmed(&self) -> usize {
         match self.family {
             Family::V4 | Family::V6 => os::unconfirmed(self.as_fd()),
@@ -271,7 +272,7 @@ impl Stream {
         }
     }
 
-    /// Ends one direction or both; the descriptor stays open.
+    /// Shuts down one direction or both. The descriptor stays open.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let how = match how {
             Shutdown::Read => libc::SHUT_RD,
@@ -283,17 +284,17 @@ impl Stream {
         Ok(())
     }
 
-    /// This end's address.
+    /// Returns this end's address.
     pub fn local_address(&self) -> io::Result<Address> {
         local_address(self.as_fd())
     }
 
-    /// The other end's address; of a Unix domain client usually the empty path.
+    /// Returns the other end's address, which is usually the empty path for a Unix domain client.
     pub fn peer_address(&self) -> io::Result<Address> {
         peer_address(self.as_fd())
     }
 
-    /// Which process made the other end; Unix domain only.
+    /// Returns the process that created the other end. Unix domain only.
     pub fn peer_credentials(&self) -> io::Result<Credentials> {
         if self.family != Family::Unix {
             return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
@@ -301,33 +302,33 @@ impl Stream {
         os::peer_credentials(self.as_fd())
     }
 
-    /// True if it is a Unix domain stream and the process at the other end is of this process's
-    /// effective user.
+    /// True if this is a Unix domain stream and its peer process runs as this process's effective
+    /// user.
     pub fn is_of_own_user(&self) -> bool {
         self.peer_credentials().is_ok_and(|who| who.uid == super::identity::own_user())
     }
 
-    /// The kind of its addresses.
+    /// Returns the address family.
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     #[inline]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Gives the descriptor up.
+    /// Gives up the descriptor.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
 }
 
-/// ECONNREFUSED if the two ends of a TCP connection are the same socket. TCP allows that
-/// (simultaneous open) if the system happens to choose the port that is connected to as the local
-/// one. Closing the socket then resets it: in TIME_WAIT, it would keep the port from the server for
-/// a minute.
+/// Fails with ECONNREFUSED if the two ends of a TCP connection are the same socket. TCP allows that
+/// (simultaneous open) if the system happens to choose the destination port as the local port. The
+/// socket is set to reset on close: in TIME_WAIT it would keep the port from the server for a
+/// minute.
 fn refuse_itself(stream: &Stream) -> io::Result<()> {
     if !matches!(stream.family, Family::V4 | Family::V6) {
         return Ok(());
@@ -341,12 +342,12 @@ fn refuse_itself(stream: &Stream) -> io::Result<()> {
     }
 }
 
-/// Bytes that were written.
+/// Returns the bytes as initialised.
 ///
 /// # Safety
-/// All of them are initialised.
+/// All bytes are initialised.
 unsafe fn initialised(bytes: &mut [MaybeUninit<u8>]) -> &mut [u8] {
-    // SAFETY: the caller's promise; the layout is the same.
+    // SAFETY: the caller guarantees it, and the layout is the same.
     unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [u8]) }
 }
 

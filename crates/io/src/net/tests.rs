@@ -52,7 +52,7 @@ fn read_exactly(stream: &Stream, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What every pair of connected streams does.
+/// Checks the behaviour common to all pairs of connected streams.
 fn exchange(client: &Stream, server: &Stream) {
     assert_eq!(client.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(client.write(b"ping").unwrap(), 4);
@@ -75,7 +75,7 @@ fn exchange(client: &Stream, server: &Stream) {
     ready(server, PollFd::IN);
     assert_eq!(server.read_uninit([&mut byte, &mut more]).unwrap(), [b"firs", &b"t"[..]]);
 
-    // More buffers than the system takes at once are written in part.
+    // A list with more buffers than the system takes at once is written in part.
     let many = vec![IoSlice::new(b"y"); 5000];
     let count = server.writev(&many).unwrap();
     assert!((1..=5000).contains(&count));
@@ -122,7 +122,7 @@ fn v6_also_takes_v4_unless_told_otherwise() {
         exchange(&client, &server);
     }
 
-    // The same port is still free for IPv4, unless another program has it by chance.
+    // The port is still free for IPv4, unless another program happens to use it.
     let twice = (0..100).any(|_| {
         let only = Listener::bind(&address, &options, 10, true).unwrap();
         let Address::Inet(at) = only.local_address().unwrap() else { panic!("not TCP") };
@@ -250,11 +250,11 @@ fn source_address_is_used() {
     let (client, server) = connect_with(&listener, Some(&source), &StreamOptions::default());
     let Address::Inet(seen) = server.peer_address().unwrap() else { panic!("not TCP") };
     assert_eq!(seen.ip(), source.ip());
-    // The same port again, to another destination.
+    // Uses the same port for another destination.
     let other = bind("127.0.0.1:0");
     let (second, _) = connect_with(&other, Some(&seen), &StreamOptions::default());
     assert_eq!(second.local_address().unwrap(), client.local_address().unwrap());
-    // An address that this machine does not have.
+    // This machine does not have the address.
     let foreign = "192.0.2.1:0".parse().unwrap();
     let address = listener.local_address().unwrap();
     let refused = Stream::connect(&address, Some(&foreign), &StreamOptions::default());
@@ -269,7 +269,7 @@ fn a_port_is_taken_once_and_free_after_use() {
     let twice = Listener::bind(&address, &options, 10, false);
     assert_eq!(twice.unwrap_err().error.raw_os_error(), Some(libc::EADDRINUSE));
     let (client, server) = connect(&listener);
-    // The listening side closes first, so its end lingers in TIME_WAIT.
+    // The listening side closes first, so that its end lingers in TIME_WAIT.
     drop((server, listener));
     ready(&client, PollFd::IN);
     drop(client);
@@ -296,10 +296,10 @@ fn a_socket_that_connects_to_itself_is_refused_and_frees_the_port() {
             Err(failure) => failure.error,
         };
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{address}");
-        // A socket without SO_REUSEADDR can have the port: it is not in TIME_WAIT.
+        // A socket without SO_REUSEADDR can bind the port, so the port is not in TIME_WAIT.
         let raw = address::RawAddress::new(&address).unwrap();
         let plain = crate::sys::socket(address.domain(), libc::SOCK_STREAM).unwrap();
-        // SAFETY: the descriptor is open; the address outlives the call and its length is its own.
+        // SAFETY: the descriptor is open. The address outlives the call, and its length is correct.
         let bound = unsafe { libc::bind(plain.as_fd().as_raw_fd(), raw.as_ptr(), raw.length()) };
         crate::sys::check(bound).unwrap();
     }
@@ -422,7 +422,7 @@ fn foreign_descriptors_are_checked() {
     let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     assert_eq!(number(Stream::from_fd(datagram.into()).unwrap_err()), libc::EPROTOTYPE);
 
-    // A blocking listener of another owner becomes one of ours.
+    // Take over a blocking listener that other code created.
     let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     assert!(is_listening(foreign.as_fd()).unwrap());
     assert_eq!(
@@ -436,7 +436,7 @@ fn foreign_descriptors_are_checked() {
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     let (client, server) = connect(&listener);
     assert_eq!(peer_address_of(client.as_fd()).unwrap(), listener.local_address().unwrap());
-    // What cannot be taken over is not closed.
+    // A descriptor that cannot be taken over stays open.
     assert_eq!(number(Listener::take_over(client.as_fd().as_raw_fd()).unwrap_err()), libc::EINVAL);
     exchange(&client, &server);
     drop((client, server));
@@ -468,8 +468,8 @@ fn descriptors_are_closed_on_exec() {
     }
 }
 
-/// Where the kernel has vsock: binding needs no hypervisor, connecting to oneself needs a module
-/// that few machines have loaded.
+/// Tests only a kernel with vsock. Binding needs no hypervisor. A connection to oneself needs a
+/// module that few machines have loaded.
 #[test]
 fn vsock_listens_where_there_is_one() {
     let any = Address::Vsock { cid: VSOCK_ANY, port: VSOCK_ANY };
@@ -485,7 +485,7 @@ fn vsock_listens_where_there_is_one() {
         Listener::take_over(raw).unwrap()
     };
     assert_eq!(listener.local_address().unwrap(), Address::Vsock { cid, port });
-    // It is taken already.
+    // The port is taken already.
     let again = Listener::bind(&Address::Vsock { cid, port }, &StreamOptions::default(), 1, false);
     assert!(again.is_err());
 }
@@ -494,8 +494,8 @@ fn vsock_listens_where_there_is_one() {
 fn a_device_is_kept_to() {
     let device = StreamOptions { bind_to_device: Some("lo".into()), ..StreamOptions::default() };
     let address = Address::Inet("127.0.0.1:0".parse().unwrap());
-    // Old kernels let only the administrator do this; other systems call their loopback something
-    // else.
+    // Old kernels allow this only to the administrator. Other systems name their loopback
+    // differently.
     let Ok(listener) = Listener::bind(&address, &device, 10, false) else { return };
     let (client, server) = connect_with(&listener, None, &device);
     exchange(&client, &server);

@@ -1,5 +1,5 @@
-//! Sending and receiving bytes, without ever blocking or raising SIGPIPE: one buffer or several,
-//! with descriptors or without.
+//! Sends and receives bytes without blocking or raising SIGPIPE. Takes one buffer or several, with
+//! or without descriptors.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -9,7 +9,7 @@ use super::rights::Foreign;
 use crate::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use crate::sys::{NO_SIGNAL, check_length, is_refused, retry};
 
-/// Sends as much as there is room for.
+/// Sends as much as there is space for.
 #[inline]
 pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usize> {
     if let [one] = sources.raw() {
@@ -21,7 +21,7 @@ pub(super) fn send(fd: BorrowedFd<'_>, sources: &Sources<'_>) -> io::Result<usiz
     }
 }
 
-/// Sends from one of the sources.
+/// Sends from one source.
 #[inline]
 fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
@@ -29,8 +29,8 @@ fn send_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::send(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// Receives what there is, 0 at the end of the stream: as many first bytes of the targets, as the
-/// result says, are initialised then.
+/// Receives the available data and returns its length, 0 at the end of the stream. As many bytes at
+/// the start of the targets are then initialised.
 #[inline]
 pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<usize> {
     if let [one] = targets.raw() {
@@ -42,7 +42,7 @@ pub(super) fn receive(fd: BorrowedFd<'_>, targets: &Targets<'_>) -> io::Result<u
     }
 }
 
-/// Receives to one of the targets.
+/// Receives into one target.
 #[inline]
 fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT;
@@ -50,9 +50,9 @@ fn receive_one(fd: BorrowedFd<'_>, one: &libc::iovec) -> io::Result<usize> {
     retry(|| check_length(unsafe { libc::recv(fd.as_raw_fd(), one.iov_base, one.iov_len, flags) }))
 }
 
-/// For a sandbox that refuses sendmsg or recvmsg: moves the buffers with a call each, up to the
-/// first one that is not moved whole. An error behind bytes that were moved comes again with the
-/// next call.
+/// Transfers each buffer with a separate call, for a sandbox that refuses sendmsg or recvmsg. Stops
+/// after the first buffer that is not transferred completely. An error after some bytes were
+/// transferred repeats at the next call.
 #[cold]
 fn one_by_one(
     buffers: &[libc::iovec],
@@ -71,25 +71,23 @@ fn one_by_one(
 
 fn send_message(fd: BorrowedFd<'_>, message: &libc::msghdr) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | NO_SIGNAL;
-    // SAFETY: the descriptor is open; the message was made by `message`, of buffers that may be
-    // read.
+    // SAFETY: the descriptor is open. `message` made the header, from buffers that may be read.
     retry(|| check_length(unsafe { libc::sendmsg(fd.as_raw_fd(), message, flags) }))
 }
 
 fn receive_message(fd: BorrowedFd<'_>, message: &mut libc::msghdr) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | CLOSE_ON_EXEC;
-    // SAFETY: the descriptor is open; the message was made by `message`, of buffers that may be
-    // written.
+    // SAFETY: the descriptor is open. `message` made the header, from buffers that may be written.
     retry(|| check_length(unsafe { libc::recvmsg(fd.as_raw_fd(), message, flags) }))
 }
 
-/// A message header for these buffers, and maybe room for control messages.
+/// Creates a message header for these buffers, with optional space for control messages.
 fn message<const N: usize>(
     buffers: &[libc::iovec],
     control: Option<&mut MaybeUninit<Control<N>>>,
 ) -> libc::msghdr {
     // SAFETY: msghdr is a struct of integers and pointers (with padding in some C libraries), for
-    // which all zeroes means "nothing".
+    // which all zeroes is the empty value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = buffers.as_ptr().cast_mut();
     message.msg_iovlen = buffers.len() as _;
@@ -102,32 +100,33 @@ fn message<const N: usize>(
 
 // ---- descriptors that travel with bytes (unix(7), SCM_RIGHTS)
 
-/// Most that are sent together.
+/// Most descriptors that we send together.
 #[cfg(any(linux_kernel, test))]
 const MOST_SENT: usize = 2;
-/// Most that the system lets a process send together (SCM_MAX_FD of Linux).
+/// Most descriptors that the system lets a process send together (SCM_MAX_FD of Linux).
 pub(super) const MOST_RECEIVED: usize = 253;
 
-/// What received descriptors are to be at once.
+/// Flag that makes received descriptors close-on-exec at once.
 #[cfg(linux_kernel)]
 const CLOSE_ON_EXEC: libc::c_int = libc::MSG_CMSG_CLOEXEC;
 #[cfg(not(linux_kernel))]
 const CLOSE_ON_EXEC: libc::c_int = 0;
 
-/// Room for control messages. What comes beyond the system closes, on the thread that receives.
+/// Space for control messages. The system closes descriptors that do not fit, on the receiving
+/// thread.
 #[repr(C, align(8))]
 struct Control<const N: usize>([u8; N]);
 
-/// Nothing of the kind.
+/// No space for control messages.
 const NO_CONTROL: Option<&mut MaybeUninit<Control<0>>> = None;
 
-/// Bytes of a control message with `rights` descriptors.
+/// Returns the length of a control message with `rights` descriptors.
 const fn control_length(rights: usize) -> usize {
     // SAFETY: arithmetic only.
     unsafe { libc::CMSG_SPACE((rights * size_of::<RawFd>()) as u32) as usize }
 }
 
-/// Sends as `send`, and with the first byte the descriptors, of which there are one or two.
+/// Sends as `send`, and attaches one or two descriptors to the first byte.
 #[cfg(any(linux_kernel, test))]
 pub(super) fn send_with_rights(
     fd: BorrowedFd<'_>,
@@ -138,8 +137,8 @@ pub(super) fn send_with_rights(
     let mut control = MaybeUninit::new(Control([0; control_length(MOST_SENT)]));
     let mut message = message(sources.raw(), Some(&mut control));
     message.msg_controllen = control_length(rights.len()) as _;
-    // SAFETY: the control buffer has room for one header with its data, which the macros point
-    // into.
+    // SAFETY: the control buffer has space for one header with its data, and the macros point into
+    // it.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
         ((*header).cmsg_level, (*header).cmsg_type) = (libc::SOL_SOCKET, libc::SCM_RIGHTS);
@@ -150,18 +149,18 @@ pub(super) fn send_with_rights(
     send_message(fd, &message)
 }
 
-/// Receives as `receive`, and all descriptors that come with it. None if the process had no room
-/// for all of them.
+/// Receives as `receive`, with all descriptors that come along. Returns no descriptor if the
+/// process had no space for all of them.
 pub(super) fn receive_with_rights(
     fd: BorrowedFd<'_>,
     targets: &Targets<'_>,
 ) -> io::Result<(usize, Vec<Foreign>)> {
-    // Beside the descriptors may come what a socket was told to have with each message: its sender,
-    // in two ways, and a label.
+    // A socket may be set to add the sender (in two forms) and a label to each message. The buffer
+    // has space for these as well.
     let mut control = MaybeUninit::<Control<{ control_length(MOST_RECEIVED) + 512 }>>::uninit();
     let mut message = message(targets.raw(), Some(&mut control));
     let n = match receive_message(fd, &mut message) {
-        // Without control data: the kernel closes what came along.
+        // Receive without control data. The kernel closes attached descriptors.
         Err(error) if is_refused(&error) => {
             return one_by_one(targets.raw(), |one| receive_one(fd, one)).map(|n| (n, Vec::new()));
         }
@@ -170,7 +169,7 @@ pub(super) fn receive_with_rights(
     if message.msg_controllen == 0 {
         return Ok((n, Vec::new()));
     }
-    // SAFETY: the kernel has filled in the control buffer; the descriptors in it are open, and ours
+    // SAFETY: the kernel has filled in the control buffer. The descriptors in it are open, and ours
     // alone.
     let mut rights = unsafe { take_rights(&message) };
     if message.msg_flags & libc::MSG_CTRUNC != 0 {
@@ -179,16 +178,16 @@ pub(super) fn receive_with_rights(
     Ok((n, rights))
 }
 
-/// The descriptors in the control messages of type SCM_RIGHTS. Those of other types that carry one
-/// are closed.
+/// Returns the descriptors in the control messages of type SCM_RIGHTS. Closes the descriptors of
+/// other message types.
 ///
 /// # Safety
-/// The control messages are those of a receipt, each with its header and as many bytes of data as
-/// that says. The descriptors in them are the caller's.
+/// The kernel has written the control messages, each with its header and as many bytes of data as
+/// the header says. The caller owns the descriptors in them.
 #[allow(clippy::unnecessary_cast, reason = "the length of a control message is no usize everywhere")]
 unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
     let mut rights = Vec::new();
-    // SAFETY: the macros stay within the control buffer, whose length the kernel has given.
+    // SAFETY: the macros stay within the control buffer, whose length comes from the kernel.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
     // SAFETY: null, or a header in the control buffer.
     while let Some(head) = unsafe { header.as_ref() } {
@@ -198,23 +197,23 @@ unsafe fn take_rights(message: &libc::msghdr) -> Vec<Foreign> {
             // SAFETY: the data follow the header.
             let data = unsafe { libc::CMSG_DATA(header) }.cast::<RawFd>();
             for index in 0..length / size_of::<RawFd>() {
-                // SAFETY: within the data; an open descriptor that nothing else has.
+                // SAFETY: within the data; an open descriptor with no other owner.
                 let fd = unsafe { OwnedFd::from_raw_fd(data.add(index).read_unaligned()) };
                 if head.cmsg_type == libc::SCM_RIGHTS {
                     rights.push(Foreign::from(fd));
                 }
             }
         }
-        // SAFETY: as for the first one.
+        // SAFETY: as for the first header.
         header = unsafe { libc::CMSG_NXTHDR(message, header) };
     }
     rights
 }
 
-/// Whether control messages of this type are descriptors that the kernel has opened for us.
+/// True if control messages of this type carry descriptors that the kernel has opened for us.
 fn carries_rights(kind: libc::c_int) -> bool {
-    /// Of a socket with SO_PASSPIDFD, as a program may hand one over with ZMQ_USE_FD. Linux 6.5;
-    /// the C library's headers may be older.
+    /// Type on a socket with SO_PASSPIDFD, which a program may hand over with ZMQ_USE_FD. Added in
+    /// Linux 6.5; the C library's headers may be older.
     const SCM_PIDFD: libc::c_int = 4;
     kind == libc::SCM_RIGHTS || cfg!(linux_kernel) && kind == SCM_PIDFD
 }
@@ -227,13 +226,14 @@ mod tests {
     use crate::fd::{AsFd, IntoRawFd};
     use crate::sys::socket_pair;
 
-    /// Whether a descriptor is open.
+    /// True if a descriptor is open.
     fn is_open(fd: RawFd) -> bool {
-        // SAFETY: fcntl answers for any number.
+        // SAFETY: fcntl accepts any number.
         unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
     }
 
-    /// What `take_rights` makes of these control messages: level, type and a descriptor each.
+    /// Returns the result of `take_rights` for these control messages: level, type and a descriptor
+    /// each.
     fn taken(messages: &[(libc::c_int, libc::c_int, RawFd)]) -> Vec<RawFd> {
         let mut control = [0_u64; 16];
         // SAFETY: every header with its data lies in the buffer.
@@ -248,7 +248,7 @@ mod tests {
                 libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(fd);
                 header = libc::CMSG_NXTHDR(&message, header);
             }
-            // Not closed here.
+            // The test does not close them here.
             take_rights(&message).into_iter().map(|fd| ManuallyDrop::new(fd).as_fd().as_raw_fd()).collect()
         }
     }
@@ -257,20 +257,20 @@ mod tests {
     fn descriptors_are_those_of_control_messages_of_the_socket_level() {
         let (first, second) = socket_pair().unwrap();
         let (first, second) = (first.into_raw_fd(), second.into_raw_fd());
-        // Of another level this type is something else: with IPPROTO_IP it is IP_TOS.
+        // At another level this type has another meaning: with IPPROTO_IP it is IP_TOS.
         assert_eq!(taken(&[(libc::IPPROTO_IP, libc::SCM_RIGHTS, first)]), []);
         assert!(is_open(first), "a number that is no descriptor of ours");
         assert_eq!(taken(&[(libc::SOL_SOCKET, libc::SCM_RIGHTS, first)]), [first]);
         let behind = [(libc::IPPROTO_IP, 1, 7), (libc::SOL_SOCKET, libc::SCM_RIGHTS, second)];
         assert_eq!(taken(&behind), [second], "behind another one");
         for fd in [first, second] {
-            // SAFETY: ours, given back by `taken`.
+            // SAFETY: owned by this test; `taken` returned them.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }
 
-    /// A process descriptor comes with every receipt on a socket that asks for it, and is of no use
-    /// here.
+    /// A socket with SO_PASSPIDFD receives a process descriptor with every message, which we do not
+    /// use.
     #[cfg(linux_kernel)]
     #[test]
     fn descriptors_of_other_kinds_are_closed() {

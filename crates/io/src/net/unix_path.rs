@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::env;
 use crate::fd::{AsRawFd, BorrowedFd};
 
-/// The file that binding a socket has made.
+/// The file that binding a socket created.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
@@ -19,18 +19,19 @@ pub struct SocketFile {
 }
 
 impl SocketFile {
-    /// The file of a socket that was bound to `path` a moment ago. The system does not tell which
-    /// file a socket has made, so a file that another process has put there since is taken for it.
+    /// Returns the file of a socket that was just bound to `path`. The system does not report which
+    /// file a socket created, so a file that another process has put there since then is mistaken
+    /// for it.
     pub fn at(path: &Path) -> io::Result<SocketFile> {
-        // The process may change its directory.
+        // The process may change its working directory.
         let path = std::path::absolute(path)?;
         let metadata = std::fs::symlink_metadata(&path)?;
         Ok(SocketFile { path, device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// Removes it, unless something else is at its path by now. To be called while its socket is
-    /// open: until then no other file gets its number. POSIX has no call that looks and removes in
-    /// one step, so what is put there between the two is removed.
+    /// Removes the file, unless its path now leads to another file. Call this while the socket is
+    /// open, because its inode number is not reused before that. POSIX has no call that checks and
+    /// removes in one step, so a file put there between the two steps is removed.
     pub fn remove(&self) {
         let is_it =
             |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode);
@@ -40,18 +41,18 @@ impl SocketFile {
     }
 }
 
-/// Gives the file of a Unix domain socket these permissions, less those of the umask, as soon as
-/// the socket is bound. False: the system has no such thing.
+/// Gives the file of a Unix domain socket these permissions, minus the umask, as soon as the socket
+/// is bound. Returns false if the system does not support that.
 pub(super) fn set_mode(fd: BorrowedFd<'_>, mode: u32) -> io::Result<bool> {
     let socket = fs::File::from(fd.try_clone_to_owned()?);
     Ok(socket.set_permissions(Permissions::from_mode(mode)).is_ok())
 }
 
-/// Gives the file of a socket these permissions. What another user has put in its place since, such
-/// as a link to another file, is left alone: EACCES.
+/// Gives the file of a socket these permissions. Fails with EACCES if another user has replaced the
+/// file, for example by a link to another file, and leaves the replacement unchanged.
 pub fn set_path_mode(path: &Path, mode: u32) -> io::Result<()> {
     let is_good = |found: &fs::Metadata| found.file_type().is_socket() && found.mode() & 0o777 == mode;
-    // Most often the file has them from its birth on.
+    // Usually the file was created with these permissions.
     if is_good(&fs::symlink_metadata(path)?) {
         return Ok(());
     }
@@ -59,7 +60,7 @@ pub fn set_path_mode(path: &Path, mode: u32) -> io::Result<()> {
     if is_good(&fs::symlink_metadata(path)?) { Ok(()) } else { Err(no_access()) }
 }
 
-/// Of the very file that was looked at, which a name could no longer lead to.
+/// Changes the file that was checked, even if its name now leads to another file.
 #[cfg(linux_kernel)]
 fn change_mode(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -86,14 +87,14 @@ fn no_access() -> io::Error {
     io::Error::from_raw_os_error(libc::EACCES)
 }
 
-/// A path as the system writes it.
+/// Returns a path from the bytes of the system.
 pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(path))
 }
 
-/// Removes what keeps a socket from being bound to `path`, if it holds nothing that could be
-/// missed: a socket's file, which a process that was killed leaves behind, an empty file, which
-/// reserves a name (mkstemp), a FIFO or a symbolic link. EADDRINUSE for everything else.
+/// Removes a file that keeps a socket from being bound to `path`, if the file holds no data: the
+/// socket file of a killed process, an empty file that reserves a name (mkstemp), a FIFO or a
+/// symbolic link. Fails with EADDRINUSE for any other file.
 pub fn clear_path(path: &Path) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -110,9 +111,9 @@ pub fn clear_path(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a new directory that only this user can enter, in the system's place for temporary files:
-/// what TMPDIR, TEMPDIR or TMP names, the first that is a directory, else the system's own. The
-/// caller removes it.
+/// Creates a directory that only this user can enter, in the place for temporary files. The place
+/// is the first of TMPDIR, TEMPDIR and TMP that names a directory, otherwise the system's default.
+/// The caller removes the directory.
 pub fn temporary_directory() -> io::Result<PathBuf> {
     let mut template = ["TMPDIR", "TEMPDIR", "TMP"]
         .into_iter()
@@ -148,7 +149,7 @@ mod tests {
             set_path_mode(&path, mode).unwrap();
             assert_eq!(mode_of(&path), mode);
         }
-        // Another user has put a link there.
+        // Simulates a link that another user has put there.
         let (other, link) = (folder.join("other"), folder.join("link"));
         fs::write(&other, "").unwrap();
         fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();

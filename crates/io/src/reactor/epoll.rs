@@ -13,13 +13,13 @@ use crate::sys::{check, is_refused, milliseconds};
 pub struct Epoll(OwnedFd);
 
 impl Epoll {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: integers in, a descriptor of our own out.
+        // SAFETY: the call takes an integer and returns a descriptor of our own.
         Ok(Epoll(unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) }))
     }
 
-    /// The set's own descriptor.
+    /// Returns the set's own descriptor.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -42,8 +42,8 @@ impl Epoll {
         if interest.ended {
             flags |= libc::EPOLLRDHUP;
         }
-        // The kernel reports hang-ups whatever is asked for; one-shot keeps a muted descriptor from
-        // doing so again and again.
+        // The kernel reports hang-ups for every interest. One-shot mode keeps a muted descriptor
+        // from reporting them repeatedly.
         if mode == Mode::OneShot || interest == Interest::NONE {
             flags |= libc::EPOLLONESHOT;
         }
@@ -146,16 +146,16 @@ impl AsFd for Epoll {
     }
 }
 
-/// What epoll_pwait2 takes, on 32-bit systems too.
+/// Time span that epoll_pwait2 takes, also on 32-bit systems.
 #[repr(C)]
 struct KernelTimespec {
     seconds: i64,
     nanos: i64,
 }
 
-/// Whether the kernel is known, or hoped, to have the call with the finer timeout.
-// Relaxed: number: racing waits may both find out.
+/// True if the kernel has, or may have, the call with the finer timeout.
+// Relaxed: number: two racing waits may both find out.
 static FINE: AtomicBool = AtomicBool::new(true);
 
-/// Events per wait: 3 KiB of stack. What does not fit comes first with the next wait.
+/// Events per wait: 3 KiB of stack. The next wait reports the remaining events first.
 const BATCH: usize = 256;

@@ -1,10 +1,11 @@
 //! [`Reactor`] as a kqueue.
 //!
-//! A kqueue has filters, not descriptors: one for reading and one for writing. So a table holds
-//! what is waited for, and two events of one descriptor become one. The end of what the other end
-//! sends shows as a flag of the reading filter; a registration for that alone, or a muted one, has
-//! a reading filter that no amount of bytes satisfies (on macOS a full buffer does: then the end is
-//! told of once it is read from). A muted descriptor that is not a socket has no filter at all.
+//! A kqueue has filters instead of descriptors: one for reading and one for writing. Therefore a
+//! table holds the registrations, and two events of one descriptor are merged. The end of the other
+//! end's data is a flag of the reading filter. A registration for the end alone, or a muted one,
+//! has a reading filter that no amount of data triggers. (On macOS a full buffer triggers it. The
+//! end is then reported after the data is read.) A muted descriptor that is not a socket has no
+//! filter at all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +29,7 @@ pub struct KqueueReactor {
 #[derive(Debug, Default)]
 struct Members {
     by_fd: BTreeMap<RawFd, Member>,
-    /// Counts arming: tells an event of a registration from one of its predecessors.
+    /// Counts each arming. Distinguishes an event of a registration from events of earlier ones.
     generation: usize,
     /// Counts the waits that had events.
     wait: u64,
@@ -41,30 +42,30 @@ struct Member {
     mode: Mode,
     is_socket: bool,
     generation: usize,
-    /// What is to be reported once has not been.
+    /// True while a one-time report has not been made.
     armed: bool,
-    /// The filters that the kernel has.
+    /// Filters that the kernel has.
     read: Option<Kind>,
     write: Option<Kind>,
-    /// The last wait that reported it, and the place of its event.
+    /// Last wait that reported this member, and the index of its event.
     reported: (u64, usize),
 }
 
-/// How a filter was added. The kernel does not change that when it is added again.
+/// How a filter was added. Adding it again does not change that in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Repeats,
-    /// It is disabled by its event.
+    /// The event disables the filter.
     Once,
 }
 
 impl KqueueReactor {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> io::Result<Self> {
         Ok(KqueueReactor { queue: Kqueue::new()?, members: Mutex::default() })
     }
 
-    /// The set's own descriptor.
+    /// Returns the set's own descriptor.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
@@ -73,18 +74,18 @@ impl KqueueReactor {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is still the kernel's member. It forgets one whose descriptor is closed;
-    /// another may have the number now.
+    /// True if the kernel still has this member. The kernel drops a member whose descriptor is
+    /// closed, and another descriptor may have its number now.
     fn knows(&self, fd: RawFd, member: &Member) -> bool {
         let Some(filter) = [Filter::Read, Filter::Write].into_iter().find(|&filter| member.has(filter))
         else {
             return true;
         };
-        // Changes nothing, if it is there.
+        // Has no effect if the filter exists.
         self.queue.change(&[member.filter(fd, filter, 0)]).is_ok()
     }
 
-    /// Brings the kernel's filters in line with what is waited for.
+    /// Updates the kernel's filters to match the registration.
     fn apply(&self, fd: RawFd, member: &mut Member) -> io::Result<()> {
         let [read, write] = member.wanted();
         let mut changes = Vec::with_capacity(4);
@@ -106,13 +107,13 @@ impl KqueueReactor {
             return Ok(());
         }
         self.queue.change(&changes).inspect_err(|_| {
-            // As many as were made are taken back.
+            // Remove the filters that were added.
             let _ = self.queue.change(&[Kevent::new(fd as usize, Filter::Read, EV_DELETE)]);
             let _ = self.queue.change(&[Kevent::new(fd as usize, Filter::Write, EV_DELETE)]);
         })
     }
 
-    /// Turns the kernel's events into ours.
+    /// Converts the kernel's events to ours.
     fn report(&self, ready: &[Kevent], events: &mut Vec<Event>) {
         let mut members = self.members();
         members.wait += 1;
@@ -121,7 +122,7 @@ impl KqueueReactor {
             let wait = members.wait;
             let Some(member) = members.by_fd.get_mut(&(one.ident() as RawFd)) else { continue };
             let again = member.reported.0 == wait;
-            // What is ready still comes again if it was armed since.
+            // If the member was armed since, the kernel reports its readiness again.
             if member.generation != one.number() || !(member.armed || again) {
                 continue;
             }
@@ -141,7 +142,7 @@ impl KqueueReactor {
             }
             if member.is_told_once() {
                 member.armed = false;
-                // Its other filter, unless that has an event as well, which disables it.
+                // Disable the other filter, unless it has an event as well, which disables it.
                 let other = if one.is_of(Filter::Read) { Filter::Write } else { Filter::Read };
                 if member.has(other) && !ready.iter().any(|it| it.ident() == one.ident() && it.is_of(other)) {
                     changes.push(Kevent::new(one.ident(), other, EV_DISABLE));
@@ -151,29 +152,29 @@ impl KqueueReactor {
             }
         }
         if !changes.is_empty() {
-            // Under the lock, so that it was not armed since. Of descriptors that are gone the
-            // kernel forgets everything.
+            // Under the lock, so that no thread can arm it in between. The kernel drops all filters
+            // of closed descriptors.
             let _ = self.queue.change(&changes);
         }
     }
 }
 
 impl Member {
-    /// The filters for what is waited for, reading and writing.
+    /// Returns the filters for the interest: reading and writing.
     fn wanted(&self) -> [Option<Kind>; 2] {
         let Interest { readable, writable, ended } = self.interest;
         let kind = if self.mode == Mode::OneShot { Kind::Once } else { Kind::Repeats };
         let muted = self.interest == Interest::NONE && self.is_socket;
         let read = match readable {
             true => Some(kind),
-            // Should it be satisfied without the end, it is not to be so again and again.
+            // One-shot, so that a trigger other than the end does not repeat.
             false => (ended || muted).then_some(Kind::Once),
         };
         [read, writable.then_some(kind)]
     }
 
-    /// A change to one of its filters. It names everything, since some kernels take the rest for
-    /// changed, too.
+    /// Creates a change to one of its filters. The change sets every field, because some kernels
+    /// also overwrite the fields that a change does not mention.
     fn filter(&self, fd: RawFd, filter: Filter, flags: Flags) -> Kevent {
         let change = Kevent::new(fd as usize, filter, flags).with_number(self.generation);
         if filter == Filter::Read && !self.interest.readable { change.of_the_end() } else { change }
@@ -240,7 +241,7 @@ impl Reactor for KqueueReactor {
         (member.generation, member.armed) = (generation, true);
         let outcome = self.apply(fd.as_raw_fd(), member);
         if outcome.is_err() {
-            // As one that was never there.
+            // As if it had never been registered.
             members.by_fd.remove(&fd.as_raw_fd());
         }
         outcome
@@ -289,5 +290,5 @@ fn not_there() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOENT)
 }
 
-/// Events of the kernel per wait: 4 KiB of stack. What does not fit comes first with the next wait.
+/// Kernel events per wait: 4 KiB of stack. The next wait reports the remaining events first.
 const BATCH: usize = 64;

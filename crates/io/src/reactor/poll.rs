@@ -1,5 +1,5 @@
-//! [`Reactor`] on poll(2), to hold the system's own to the same tests. Every wait looks at every
-//! descriptor, so it is for dozens, not for thousands.
+//! [`Reactor`] on poll(2), to test the system's own reactor against. Every wait checks every
+//! descriptor, so it suits dozens of descriptors, not thousands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,19 +12,19 @@ use crate::libc;
 use crate::poll::{PollFd, poll};
 use crate::wake::WakeFd;
 
-/// A set of descriptors that is handed to poll(2). One thread at a time may wait; changes by others
-/// take effect in a wait under way.
+/// A set of descriptors for poll(2). One thread at a time may wait. Changes by other threads take
+/// effect during a wait.
 #[derive(Debug)]
 pub struct PollReactor {
     members: Mutex<Members>,
-    /// Woken when `members` changes, so that the waiter looks again.
+    /// Woken when `members` changes, so that the waiting thread looks again.
     changed: WakeFd,
 }
 
 #[derive(Debug, Default)]
 struct Members {
     by_fd: BTreeMap<RawFd, Member>,
-    /// Counts arming: tells an event of this registration from one of its predecessors.
+    /// Counts each arming. Distinguishes an event of this registration from events of earlier ones.
     generation: u64,
 }
 
@@ -34,12 +34,12 @@ struct Member {
     interest: Interest,
     mode: Mode,
     generation: u64,
-    /// A one-shot that has been reported is not, until it is modified.
+    /// False for a one-shot member after its report, until it is modified.
     armed: bool,
 }
 
 impl PollReactor {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> io::Result<Self> {
         Ok(PollReactor { members: Mutex::default(), changed: WakeFd::new()? })
     }
@@ -48,7 +48,8 @@ impl PollReactor {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to poll, with the generation of each; the first is our own wake descriptor.
+    /// Returns the descriptors to poll and the generation of each. The first descriptor is our own
+    /// wake-up descriptor.
     fn snapshot(&self) -> (Vec<PollFd>, Vec<u64>) {
         let members = self.members();
         let armed = members.by_fd.iter().filter(|(_, member)| member.armed);
@@ -58,8 +59,8 @@ impl PollReactor {
         (fds, generations)
     }
 
-    /// Turns one poll's results into events, for those registrations that are still what was
-    /// polled.
+    /// Converts the results of one poll to events, for the registrations that have not changed
+    /// since.
     #[allow(clippy::bad_bit_mask, reason = "on some systems nothing tells of the end")]
     fn report(&self, fds: &[PollFd], generations: &[u64], events: &mut Vec<Event>) {
         let mut members = self.members();
@@ -115,7 +116,7 @@ impl Reactor for PollReactor {
         events.clear();
         let deadline = timeout.and_then(|timeout| std::time::Instant::now().checked_add(timeout));
         loop {
-            // Drained before the snapshot: a change after the snapshot ends the poll below.
+            // Drain before the snapshot: a change after the snapshot ends the poll below.
             self.changed.drain();
             let (mut fds, generations) = self.snapshot();
             let left = deadline.map(|deadline| deadline.saturating_duration_since(std::time::Instant::now()));

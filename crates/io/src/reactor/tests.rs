@@ -1,4 +1,4 @@
-//! What every reactor must do, run for each of them.
+//! Conformance tests, run for every reactor.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 fn wait(reactor: &dyn Reactor, timeout: Option<Duration>) -> Vec<Event> {
-    // Old contents must go.
+    // A wait must remove old contents.
     let mut events =
         vec![Event { token: Token(99), readable: true, writable: true, closed: true, ended: true }];
     reactor.wait(&mut events, timeout).unwrap();
@@ -32,7 +32,7 @@ fn writable(token: u64) -> Event {
     Event { token: Token(token), readable: false, writable: true, closed: false, ended: false }
 }
 
-/// Level readiness is repeated, and ends with its cause.
+/// Level-triggered readiness repeats, and ends with its cause.
 fn level(reactor: &dyn Reactor) {
     let wake = WakeFd::new().unwrap();
     reactor.add(wake.as_fd(), Token(7), Interest::READ, Mode::Level).unwrap();
@@ -45,7 +45,7 @@ fn level(reactor: &dyn Reactor) {
     reactor.remove(wake.as_fd()).unwrap();
 }
 
-/// One-shot readiness is reported once until it is armed again.
+/// One-shot readiness is reported once, until it is armed again.
 fn one_shot(reactor: &dyn Reactor) {
     let wake = WakeFd::new().unwrap();
     reactor.add(wake.as_fd(), Token(1), Interest::READ, Mode::OneShot).unwrap();
@@ -61,7 +61,7 @@ fn one_shot(reactor: &dyn Reactor) {
     reactor.remove(wake.as_fd()).unwrap();
 }
 
-/// Modify changes interest, token and mode; muting silences what is ready.
+/// Modify changes interest, token and mode. Muting silences a ready descriptor.
 fn modify(reactor: &dyn Reactor) {
     let (near, far) = Stream::pair().unwrap();
     reactor.add(near.as_fd(), Token(1), Interest::NONE, Mode::Level).unwrap();
@@ -78,7 +78,7 @@ fn modify(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// Writability ends when the buffer is full and comes back when it is drained.
+/// Writability ends when the buffer is full, and returns when it is drained.
 fn full_and_drained(reactor: &dyn Reactor) {
     let (near, far) = Stream::pair().unwrap();
     reactor.add(near.as_fd(), Token(1), Interest::WRITE, Mode::Level).unwrap();
@@ -116,7 +116,7 @@ fn remove(reactor: &dyn Reactor) {
     reactor.remove(other.as_fd()).unwrap();
 }
 
-/// A hang-up is reported with the data left, and muted after the first report.
+/// A hang-up is reported with the remaining data, and muted after the first report.
 fn hang_up(reactor: &dyn Reactor) {
     if cfg!(windows) {
         return; // A pair over TCP only ends.
@@ -137,14 +137,14 @@ fn hang_up(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// That nothing more will come is reported to the one that asks for it, with data left or without;
-/// if the reactor tells.
+/// The end of the other end's data is reported to a registration that asks for it, with or without
+/// unread data, if the reactor supports it.
 fn end(reactor: &dyn Reactor, tells: bool) {
     let (near, far) = Stream::pair().unwrap();
     if !tells {
         reactor.add(near.as_fd(), Token(1), Interest::END, Mode::OneShot).unwrap();
         far.shutdown(std::net::Shutdown::Write).unwrap();
-        // Winsock calls that a hang-up.
+        // Winsock reports a hang-up here.
         assert!(cfg!(windows) || wait(reactor, NOW).is_empty());
         return reactor.remove(near.as_fd()).unwrap();
     }
@@ -165,7 +165,7 @@ fn end(reactor: &dyn Reactor, tells: bool) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// For as long as it lasts, where that was asked for.
+/// The end is reported by every wait for as long as it lasts, if the registration asked for that.
 fn end_by_every_wait(reactor: &dyn Reactor, tells: bool) {
     if !tells {
         return;
@@ -181,7 +181,7 @@ fn end_by_every_wait(reactor: &dyn Reactor, tells: bool) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// What is told once is not told again of the same descriptor, nor to a wait for the set.
+/// A one-time report does not repeat for the same descriptor, and does not make the set readable.
 fn both_once(reactor: &dyn Reactor) {
     let (near, far) = Stream::pair().unwrap();
     reactor.add(near.as_fd(), Token(1), Interest::BOTH, Mode::Level).unwrap();
@@ -201,8 +201,8 @@ fn both_once(reactor: &dyn Reactor) {
     reactor.remove(near.as_fd()).unwrap();
 }
 
-/// A registration has nothing of the one that the same descriptor, or another with its number, had
-/// before.
+/// A new registration inherits no state from an earlier one of the same descriptor, or of another
+/// one with the same number.
 fn numbers_come_again(reactor: &dyn Reactor) {
     for token in 0..4 {
         let wake = WakeFd::new().unwrap();
@@ -217,7 +217,7 @@ fn numbers_come_again(reactor: &dyn Reactor) {
     }
 }
 
-/// Add and modify by another thread take effect in a wait under way.
+/// Add and modify by another thread take effect during a wait.
 fn changed_while_waiting(reactor: Arc<dyn Reactor>) {
     let wake = Arc::new(WakeFd::new().unwrap());
     wake.wake();
@@ -236,7 +236,7 @@ fn changed_while_waiting(reactor: Arc<dyn Reactor>) {
     reactor.remove(wake.as_fd()).unwrap();
 }
 
-/// Timeouts, also below a millisecond, do not end early.
+/// Timeouts do not end early, even below a millisecond.
 fn timeout(reactor: &dyn Reactor) {
     for timeout in [Duration::ZERO, Duration::from_micros(250), Duration::from_millis(2)] {
         let start = Instant::now();
@@ -245,7 +245,7 @@ fn timeout(reactor: &dyn Reactor) {
     }
 }
 
-/// More ready descriptors than one wait reports are all reported in the end.
+/// If more descriptors are ready than one wait reports, later waits report the others.
 fn many(reactor: &dyn Reactor) {
     let wakes: Vec<WakeFd> = (0..300).map(|_| WakeFd::new().unwrap()).collect();
     for (index, wake) in wakes.iter().enumerate() {
@@ -265,7 +265,7 @@ fn many(reactor: &dyn Reactor) {
     }
 }
 
-/// A set within a set: readable while a member is ready, silent while its registration is muted.
+/// A nested set is readable while a member is ready, and silent while its registration is muted.
 fn nested(inner: &dyn Reactor, outer: &dyn Reactor) {
     let Some(pollable) = inner.as_pollable() else { return };
     let wake = WakeFd::new().unwrap();
@@ -316,17 +316,17 @@ macro_rules! conformance {
     };
 }
 
-// wine does not tell of an end that lies behind data.
+// wine does not report an end that follows unread data.
 conformance!(system, SystemReactor, cfg!(unix));
 conformance!(poll, PollReactor, crate::poll::PollFd::ENDED != 0);
 
-/// The system forgets a descriptor that is closed, and so does its set.
+/// The system drops a closed descriptor, and the set must drop it as well.
 #[cfg(unix)]
 #[test]
 fn another_descriptor_may_have_the_number_of_one_that_was_closed() {
-    // None of the numbers that tests beside this one get.
+    // A number that parallel tests do not get.
     let duplicate = |stream: &Stream| {
-        // SAFETY: a descriptor that is open, an integer; the result is ours alone.
+        // SAFETY: an open descriptor and an integer; the result is ours alone.
         unsafe {
             let raw = libc::fcntl(stream.as_fd().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 900);
             <crate::fd::OwnedFd as crate::fd::FromRawFd>::from_raw_fd(raw)
@@ -335,7 +335,7 @@ fn another_descriptor_may_have_the_number_of_one_that_was_closed() {
     let reactor = SystemReactor::new().unwrap();
     let (near, far) = Stream::pair().unwrap();
     for (interest, mode) in [(Interest::READ, Mode::Level), (Interest::END, Mode::OneShot)] {
-        // What is behind the descriptor goes with it.
+        // The stream behind the descriptor closes with it.
         let (first, _) = Stream::pair().unwrap();
         let fd = duplicate(&first);
         drop(first);

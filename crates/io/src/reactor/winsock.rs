@@ -1,12 +1,12 @@
-//! [`Reactor`] on `WSAPoll`, and sets within sets, which Windows has not.
+//! [`Reactor`] on `WSAPoll`, with nested sets, which Windows lacks.
 //!
-//! A set has a socket of its own, which never becomes ready: its number stands for the set, to
-//! [`crate::poll`] and in other sets. A wait looks for such numbers, and asks the system for their
-//! members in their place. So every wait looks at every descriptor, and handing a set over costs
-//! nothing.
+//! A set owns a socket that never becomes ready. The socket's number stands for the set, in
+//! [`crate::poll`] and in other sets. A wait recognises such numbers and asks the system for the
+//! members instead. Every wait therefore checks every descriptor, and passing a set costs no extra
+//! work.
 //!
-//! A wait under way is told of changes: it stands in each set that it looks at with a descriptor
-//! that a change wakes, and looks again.
+//! A wait learns of changes while it runs: it adds a wake-up descriptor to each set that it
+//! watches. A change wakes that descriptor, and the wait then looks again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -37,9 +37,9 @@ struct Set {
 #[derive(Debug, Default)]
 struct State {
     members: BTreeMap<RawFd, Member>,
-    /// Counts arming: tells an event of this registration from one of its predecessors.
+    /// Counts each arming. Distinguishes an event of this registration from events of earlier ones.
     generation: u64,
-    /// Waits that look at this set now.
+    /// Waits that watch this set now.
     waits: Vec<Arc<Bell>>,
 }
 
@@ -49,17 +49,17 @@ struct Member {
     interest: Interest,
     mode: Mode,
     generation: u64,
-    /// A one-shot that has been reported is not, until it is modified.
+    /// False for a one-shot member after its report, until it is modified.
     armed: bool,
-    /// The system goes on to tell of a hang-up that was not asked for, so it is not asked by waits
-    /// but from time to time.
+    /// True if the member has hung up although it waits for another event. The system reports that
+    /// hang-up in every poll, so waits leave the member out and check it only from time to time.
     hung_up: bool,
 }
 
 /// All sets by the number of their socket.
 static SETS: RwLock<Option<HashMap<RawFd, Weak<Set>>>> = RwLock::new(None);
 
-/// What a wait is told of changes by.
+/// Signal that tells a wait of changes.
 #[derive(Debug)]
 struct Bell {
     wake: WakeFd,
@@ -68,21 +68,21 @@ struct Bell {
 
 impl Bell {
     fn ring(&self) {
-        // SeqCst, as below: a thread that finds it rung knows that the descriptor is, or will be,
-        // readable.
+        // SeqCst, as below: a thread that finds the bell rung knows that the descriptor is readable
+        // or will be.
         if !self.rung.swap(true, SeqCst) {
             self.wake.wake();
         }
     }
 }
 
-/// Those of waits that are over, for the next ones.
+/// Bells of finished waits, kept for later ones.
 static SPARE: Mutex<Vec<Arc<Bell>>> = Mutex::new(Vec::new());
 
-/// No more are kept.
+/// Most spare bells that are kept.
 const MOST_SPARE: usize = 16;
 
-/// How often those are asked that have hung up and wait for something else.
+/// Interval at which members are checked that have hung up and wait for another event.
 const AFTER_HANG_UP: Duration = Duration::from_millis(10);
 
 fn set_of(fd: RawFd) -> Option<Arc<Set>> {
@@ -109,10 +109,10 @@ impl Drop for Set {
 }
 
 impl WinsockReactor {
-    /// An empty set.
+    /// Creates an empty set.
     pub fn new() -> io::Result<Self> {
         let name = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
-        // So that no other socket's datagram gets there.
+        // Connected to itself, so that datagrams of other sockets do not arrive.
         name.connect(name.local_addr()?)?;
         let set = Arc::new(Set { name, state: Mutex::default() });
         let mut sets = SETS.write().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +120,7 @@ impl WinsockReactor {
         Ok(WinsockReactor(set))
     }
 
-    /// The number that stands for the set.
+    /// Returns the number that stands for the set.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.name.as_fd()
     }
@@ -190,7 +190,7 @@ impl State {
     }
 }
 
-/// Waits for descriptors, among which there may be sets, which can be readable.
+/// Waits for descriptors. They may include sets, which can only be readable.
 pub(crate) fn poll_with_sets(fds: &mut [pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let wanted = fds.to_vec();
     wait(
@@ -203,7 +203,7 @@ pub(crate) fn poll_with_sets(fds: &mut [pollfd], timeout: Option<Duration>) -> i
             fds.iter_mut().for_each(|fd| fd.revents = 0);
             for (leaf, index) in look.leaves.iter().zip(&look.indices) {
                 let Some(fd) = index.and_then(|index| fds.get_mut(index)) else { continue };
-                // What a member of a set is ready for is not what the set is.
+                // If a member is ready for any event, its set is readable.
                 let ready = if leaf.fd == fd.fd { leaf.revents } else { libc::POLLIN & fd.events };
                 fd.revents |= if leaf.revents == 0 { 0 } else { ready };
             }
@@ -212,28 +212,28 @@ pub(crate) fn poll_with_sets(fds: &mut [pollfd], timeout: Option<Duration>) -> i
     )
 }
 
-/// One look at the system: what it is asked.
+/// One query to the system.
 struct Look {
     leaves: Vec<pollfd>,
-    /// For each, where it is from in what the caller waits for.
+    /// For each leaf, its index in the caller's list.
     indices: Vec<Option<usize>>,
-    /// For each, the registration that it is of: its descriptor, which may be a set, and its
-    /// generation.
+    /// For each leaf, its registration: the descriptor, which may be a set, and the generation.
     origins: Vec<(RawFd, u64)>,
-    /// Sets that are looked at.
+    /// Sets that this query covers.
     sets: Vec<Arc<Set>>,
-    /// Some have hung up and wait for something else: they are asked from time to time.
+    /// True if some members have hung up and wait for another event. They are checked only from
+    /// time to time.
     sparing: bool,
-    /// What tells of changes of the sets, if there are some, and which leaf that is.
+    /// Bell for changes of the sets, if there are sets, and the index of its leaf.
     bell: Option<(Arc<Bell>, usize)>,
-    /// What the leaves that are being added are of.
+    /// Registration of the leaves that are being added.
     origin: (RawFd, u64),
 }
 
-/// How deep sets stand in sets: one that stands in itself ends here.
+/// Deepest nesting of sets. Stops at a set that contains itself.
 const DEEPEST: usize = 4;
 
-/// No registration.
+/// Stands for no registration.
 const NOBODY: (RawFd, u64) = (crate::fd::NONE, 0);
 
 impl Default for Look {
@@ -244,7 +244,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// What tells of changes.
+    /// Returns the bell for changes.
     fn bell(&mut self) -> io::Result<Arc<Bell>> {
         if let Some((bell, _)) = &self.bell {
             return Ok(bell.clone());
@@ -267,7 +267,7 @@ impl Look {
         self.origins.push(self.origin);
     }
 
-    /// A descriptor, or all members of a set.
+    /// Adds a descriptor, or all members of a set.
     fn descriptor(&mut self, fd: RawFd, events: i16, index: usize) -> io::Result<()> {
         match set_of(fd) {
             Some(set) if events & libc::POLLIN != 0 => return self.enter(&set, Some(index), false),
@@ -277,7 +277,8 @@ impl Look {
         Ok(())
     }
 
-    /// The members of `set`, by themselves if they are what is waited for, else on its behalf.
+    /// Adds the members of `set`, under their own registrations if the caller waits on this set,
+    /// otherwise on behalf of the set.
     fn enter(&mut self, set: &Arc<Set>, index: Option<usize>, own: bool) -> io::Result<()> {
         let bell = self.bell()?;
         if self.sets.len() >= DEEPEST && self.sets.iter().any(|known| Arc::ptr_eq(known, set)) {
@@ -309,21 +310,21 @@ impl Look {
         Ok(())
     }
 
-    /// Asks the system.
+    /// Queries the system.
     fn ask(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if self.leaves.is_empty() {
-            // Winsock does not wait for nothing.
+            // Winsock refuses an empty list.
             std::thread::sleep(timeout.unwrap_or(Duration::MAX));
             return Ok(());
         }
         let (start, count) = (self.leaves.as_mut_ptr().cast(), self.leaves.len() as u32);
-        // SAFETY: pointer and length describe one exclusive vector of what has the layout of
-        // WSAPOLLFD (checked in `windows.rs`). Bad descriptors are reported in `revents`.
+        // SAFETY: pointer and length describe one exclusive vector, whose elements have the layout
+        // of WSAPOLLFD (checked in `windows.rs`). Bad descriptors are reported in `revents`.
         let ready = unsafe { WSAPoll(start, count, milliseconds(timeout)) };
         check(ready).map(drop)
     }
 
-    /// Turns what the system has said into events of `set`.
+    /// Converts the system's results to events of `set`.
     fn report(&self, set: &Set, events: &mut Vec<Event>) {
         let mut state = set.state();
         let mut told: HashMap<RawFd, usize> = HashMap::new();
@@ -331,12 +332,12 @@ impl Look {
             self.leaves.iter().zip(&self.origins).filter(|(leaf, _)| leaf.revents != 0)
         {
             let Some(member) = state.members.get_mut(&fd) else { continue };
-            // Another leaf of the same set within the set has been told of already.
+            // Another leaf of the same nested set has been reported already.
             if member.generation != generation || told.contains_key(&fd) {
                 continue;
             }
             if leaf.fd == fd && leaf.revents & libc::POLLNVAL != 0 {
-                // It was closed: other systems forget it then.
+                // The descriptor was closed. Other systems drop it then.
                 state.members.remove(&fd);
                 continue;
             }
@@ -363,7 +364,7 @@ impl Drop for Look {
         for set in &self.sets {
             set.state().waits.retain(|other| !Arc::ptr_eq(other, &bell));
         }
-        // It is not rung from here on. What comes late, the next wait takes for a change.
+        // The bell is not rung from here on. The next wait takes a late signal for a change.
         let heard = self.leaves.get(leaf).is_some_and(|leaf| leaf.revents != 0);
         if bell.rung.swap(false, SeqCst) || heard {
             bell.wake.drain();
@@ -375,8 +376,8 @@ impl Drop for Look {
     }
 }
 
-/// Asks for what `collect` names, until `report` has told of something or the time is over. How
-/// much it has told.
+/// Queries the descriptors that `collect` adds, until `report` has found an event or the timeout
+/// has passed. Returns the number of events.
 fn wait(
     timeout: Option<Duration>,
     mut collect: impl FnMut(&mut Look) -> io::Result<()>,
@@ -403,7 +404,7 @@ fn wait(
 }
 
 impl Set {
-    /// Those that have hung up are asked by the next look.
+    /// Includes members that have hung up in the next query.
     fn spare(&self) {
         self.state().members.values_mut().for_each(|member| member.hung_up = false);
     }
@@ -413,8 +414,8 @@ fn nothing(token: Token) -> Event {
     Event { token, readable: false, writable: false, closed: false, ended: false }
 }
 
-/// What the system says of a member, as far as it was asked. Winsock tells that the other end will
-/// send nothing more as a hang-up, asked or not.
+/// Converts the system's flags of a member to an event, as far as the registration asked for them.
+/// Winsock reports the end of the other end's data as a hang-up, whether requested or not.
 fn event(member: &Member, revents: i16) -> Event {
     let has = |flags: i16| revents & flags != 0;
     let over = has(libc::POLLHUP | libc::POLLERR | libc::POLLNVAL);

@@ -1,4 +1,4 @@
-//! One question to the system's resolver.
+//! One query to the system's resolver.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -7,15 +7,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use super::{Family, parse_scope};
 use crate::libc;
 
-/// The addresses of `host`, at least one. Blocks for as long as the system's resolver does. An
-/// unknown name is NotFound. There may be a zone for IPv6 addresses behind it (`host%eth0`); an
-/// unknown one is InvalidInput.
+/// Returns the addresses of `host`, at least one. Blocks for as long as the system's resolver does.
+/// An unknown name is NotFound. The name may end in a zone for IPv6 addresses (`host%eth0`); an
+/// unknown zone is InvalidInput.
 pub fn addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, 0)
 }
 
-/// As [`addresses`], but for numbers only, in all the forms that the C library reads (`127.1`).
-/// Does not block.
+/// Same as [`addresses`], but only for numeric addresses, in all forms that the C library reads
+/// (`127.1`). Does not block.
 pub fn numeric_addresses(host: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     ask(host, port, family, libc::AI_NUMERICHOST)
 }
@@ -36,7 +36,7 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
         Family::V6 => libc::AF_INET6,
     };
     let mut first = std::ptr::null_mut();
-    // SAFETY: the name is terminated, no service is asked for, the hints outlive the call, and the
+    // SAFETY: the name is terminated, and the service is null. The hints outlive the call, and the
     // head of the list goes into the exclusive variable.
     let status = unsafe { libc::getaddrinfo(host.as_ptr(), std::ptr::null(), &hints, &mut first) };
     if status != 0 {
@@ -55,7 +55,7 @@ fn ask(host: &str, port: u16, family: Family, flags: libc::c_int) -> io::Result<
     if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
 }
 
-/// The C library's list, freed on drop.
+/// List of the C library, freed on drop.
 struct Answer(*mut libc::addrinfo);
 
 impl Answer {
@@ -82,7 +82,7 @@ fn decode(entry: &libc::addrinfo, port: u16) -> Option<SocketAddr> {
     let holds = |length: usize| !entry.ai_addr.is_null() && entry.ai_addrlen as usize >= length;
     match entry.ai_family {
         libc::AF_INET if holds(size_of::<libc::sockaddr_in>()) => {
-            // SAFETY: there are as many bytes, of that family; alignment is not taken for granted.
+            // SAFETY: as many bytes exist, of that family. The read does not rely on alignment.
             let raw = unsafe { entry.ai_addr.cast::<libc::sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(raw.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddr::new(ip.into(), port))
@@ -97,7 +97,7 @@ fn decode(entry: &libc::addrinfo, port: u16) -> Option<SocketAddr> {
     }
 }
 
-/// The resolver has error numbers of its own.
+/// Converts a failure. The resolver has separate error numbers.
 fn failure(status: libc::c_int) -> io::Error {
     match status {
         libc::EAI_SYSTEM => io::Error::last_os_error(),

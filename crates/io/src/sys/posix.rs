@@ -7,13 +7,13 @@ use super::check;
 use crate::fd::{AsRawFd, BorrowedFd, RawFd};
 use crate::libc;
 
-/// What a listener sets so that it can take a port that connections of a former one linger on.
+/// Option that lets a listener take a port on which connections of an earlier listener linger.
 pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = libc::SO_REUSEADDR;
 
-/// A C time span; seconds beyond what a `long` can express become its largest.
+/// Converts to a C time span. Seconds beyond the range of a `long` become its largest value.
 pub(crate) fn timespec(span: Duration) -> libc::timespec {
     libc::timespec {
-        // Not `time_t`, whose size in the crate `libc` is not that of musl for good.
+        // Not `time_t`: its size in the crate `libc` will not match musl for ever.
         tv_sec: libc::c_long::try_from(span.as_secs()).unwrap_or(libc::c_long::MAX) as _,
         tv_nsec: span.subsec_nanos() as _,
     }
@@ -32,8 +32,8 @@ pub(crate) fn set_close_on_exec_and_nonblocking(fd: BorrowedFd<'_>) -> io::Resul
     Ok(())
 }
 
-/// EBADF if the number is no open descriptor's.
+/// Fails with EBADF if the number is not an open descriptor.
 pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
-    // SAFETY: fcntl answers for any number; F_GETFD has no effect.
+    // SAFETY: fcntl accepts any number; F_GETFD has no effect.
     check(unsafe { libc::fcntl(raw, libc::F_GETFD) }).map(drop)
 }

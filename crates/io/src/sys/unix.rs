@@ -8,18 +8,18 @@ use crate::libc;
 
 use super::{check, milliseconds, retry, set_close_on_exec_and_nonblocking};
 
-/// Send flag that turns SIGPIPE into EPIPE. macOS has none; there, `prepare` sets a socket option
-/// with the same effect.
+/// Send flag that turns SIGPIPE into EPIPE. macOS lacks it; `prepare` sets a socket option with the
+/// same effect there.
 pub(crate) const NO_SIGNAL: libc::c_int = if cfg!(target_vendor = "apple") { 0 } else { libc::MSG_NOSIGNAL };
 
-/// A non-blocking, close-on-exec socket.
+/// Creates a non-blocking, close-on-exec socket.
 pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: socket takes integers only; the descriptor it returns is ours alone.
     let fd = unsafe { OwnedFd::from_raw_fd(check(libc::socket(domain, kind, 0))?) };
     prepared(fd)
 }
 
-/// Two connected Unix stream sockets.
+/// Creates two connected Unix stream sockets.
 pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [-1; 2];
     // SAFETY: the kernel writes two descriptors into the array of two; both are ours alone.
@@ -30,9 +30,10 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((prepared(first)?, prepared(second)?))
 }
 
-/// Takes one connection from a listening socket.
+/// Accepts one connection from a listening socket.
 pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: null addresses ask for none to be written; the descriptor returned is ours alone.
+    // SAFETY: null pointers ask the kernel not to write an address; the descriptor returned is ours
+    // alone.
     let fd = retry(|| unsafe {
         check(libc::accept(listener.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut()))
     })?;
@@ -40,14 +41,14 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     prepared(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Waits with millisecond precision; an interruption is an error.
+/// Waits with millisecond precision. An interruption is an error.
 pub(crate) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
     mask: Option<&libc::sigset_t>,
 ) -> io::Result<usize> {
     if mask.is_some() {
-        // Without ppoll a signal could be missed between setting the mask and sleeping.
+        // Without ppoll, the thread could miss a signal between setting the mask and sleeping.
         return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
     }
     // SAFETY: pointer and length describe one exclusive slice. Bad descriptors are reported in
@@ -64,7 +65,7 @@ pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Gives a descriptor what all of ours have.
+/// Sets the flags that all our descriptors have.
 pub(crate) fn prepare(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_close_on_exec_and_nonblocking(fd)?;
     keep_signals_away(fd)
@@ -89,7 +90,7 @@ fn keep_signals_away(fd: BorrowedFd<'_>) -> io::Result<()> {
         )
     });
     match outcome {
-        // A connection that is over takes no options.
+        // A closed connection accepts no options.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             Err(io::Error::from_raw_os_error(libc::ECONNABORTED))
         }
@@ -97,7 +98,7 @@ fn keep_signals_away(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// [`NO_SIGNAL`] does.
+/// Does not need an option here, because [`NO_SIGNAL`] has the effect.
 #[cfg(not(apple))]
 fn keep_signals_away(_fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())

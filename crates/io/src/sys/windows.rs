@@ -1,4 +1,4 @@
-//! Descriptor primitives of Windows, where a descriptor is a socket of Winsock's.
+//! Descriptor primitives of Windows, where a descriptor is a Winsock socket.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,24 +17,24 @@ use crate::libc;
 /// Windows has no SIGPIPE.
 pub(crate) const NO_SIGNAL: libc::c_int = 0;
 
-/// What a listener sets so that its port is its alone, also before connections of a former one are
-/// forgotten. What SO_REUSEADDR means here is that any process may take the port away from it.
+/// Option that gives a listener exclusive use of its port, even while connections of an earlier
+/// listener linger. On Windows SO_REUSEADDR would let any process take the port away.
 pub(crate) const REUSE_PORT_OF_THE_GONE: libc::c_int = ws::SO_EXCLUSIVEADDRUSE;
 
-/// Winsock has to be told before its first call. (The standard library does so too, which is
-/// counted.)
+/// Starts Winsock, which must happen before its first call. (The standard library starts it as
+/// well; Winsock counts the starts.)
 pub(crate) fn start_winsock() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         // SAFETY: WSADATA is a struct of integers and pointers.
         let mut data: ws::WSADATA = unsafe { std::mem::zeroed() };
-        // SAFETY: the description goes into the exclusive variable. What fails here, the first call
-        // for a socket fails with.
+        // SAFETY: the description goes into the exclusive variable. If this fails, the first socket
+        // call fails with the same error.
         unsafe { ws::WSAStartup(0x0202, &mut data) };
     });
 }
 
-/// A non-blocking socket that child processes do not inherit.
+/// Creates a non-blocking socket that child processes do not inherit.
 pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
     start_winsock();
     let flags = ws::WSA_FLAG_OVERLAPPED | ws::WSA_FLAG_NO_HANDLE_INHERIT;
@@ -48,13 +48,13 @@ pub(crate) fn socket(domain: libc::c_int, kind: libc::c_int) -> io::Result<Owned
     Ok(fd)
 }
 
-/// Two connected stream sockets: over TCP on this host, since Windows has no pairs.
+/// Creates two connected stream sockets over TCP on this host, because Windows has no pairs.
 pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let first = TcpStream::connect(listener.local_addr()?)?;
     let second = loop {
         let (second, from) = listener.accept()?;
-        // Another process may have found the port.
+        // Another process may have connected to the port.
         if from == first.local_addr()? {
             break second;
         }
@@ -67,9 +67,9 @@ pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((prepared(first)?, prepared(second)?))
 }
 
-/// Takes one connection from a listening socket.
+/// Accepts one connection from a listening socket.
 pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: null addresses ask for none to be written.
+    // SAFETY: null pointers ask the system not to write an address.
     let raw =
         unsafe { ws::accept(listener.as_raw_fd() as ws::SOCKET, std::ptr::null_mut(), std::ptr::null_mut()) };
     let fd = owned(raw)?;
@@ -77,7 +77,8 @@ pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Waits with millisecond precision. A set of the reactor's is ready when one of its members is.
+/// Waits with millisecond precision. A set of the reactor is ready when one of its members is
+/// ready.
 pub(crate) fn poll(
     fds: &mut [libc::pollfd],
     timeout: Option<Duration>,
@@ -91,8 +92,8 @@ pub(crate) fn poll(
     Ok(ready)
 }
 
-/// Winsock tells of the end of what the other side sends as a hang-up and nothing else. Elsewhere
-/// an end can be read, and only what can be neither read nor written has hung up.
+/// Converts the end of the peer's data. Winsock reports it only as a hang-up. On other systems the
+/// end is readable, and only a descriptor that can neither be read nor written has hung up.
 fn say_end(fd: &mut libc::pollfd) {
     if fd.revents & libc::POLLHUP == 0 || fd.events & libc::POLLIN == 0 {
         return;
@@ -107,28 +108,28 @@ fn say_end(fd: &mut libc::pollfd) {
 pub(crate) fn random(bytes: &mut [u8]) -> io::Result<usize> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let (start, flags) = (bytes.as_mut_ptr(), BCRYPT_USE_SYSTEM_PREFERRED_RNG);
-    // SAFETY: the system writes `length` bytes, which the exclusive slice has; no algorithm is
-    // named, but the system's own.
+    // SAFETY: the system writes `length` bytes, which the exclusive slice has. A null algorithm
+    // selects the system's own.
     let status = unsafe { BCryptGenRandom(null_mut(), start, length, flags) };
     if status == 0 { Ok(length as usize) } else { Err(io::ErrorKind::Other.into()) }
 }
 
-/// Gives a descriptor what all of ours have.
+/// Sets the flags that all our descriptors have.
 pub(crate) fn prepare(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // Not all providers' sockets are handles of the system, and of those that are not nothing is
-    // inherited.
+    // Sockets of some providers are not handles of the system, and child processes do not inherit
+    // those.
     // SAFETY: the handle is open while borrowed.
     unsafe { SetHandleInformation(fd.as_raw_fd() as HANDLE, HANDLE_FLAG_INHERIT, 0) };
     set_nonblocking(fd)
 }
 
-/// EBADF, or ENOTSOCK, if the number is no socket's.
+/// Fails with EBADF or ENOTSOCK if the number is not a socket.
 pub(crate) fn check_open(raw: RawFd) -> io::Result<()> {
     start_winsock();
     let (mut kind, mut length) = (0_i32, size_of::<i32>() as libc::socklen_t);
     let (level, name, place) = (libc::SOL_SOCKET, libc::SO_TYPE, (&raw mut kind).cast());
-    // SAFETY: the system answers for any number; the option is an int, which goes into the
-    // exclusive variable.
+    // SAFETY: the system accepts any number. The option is an int, which goes into the exclusive
+    // variable.
     check(unsafe { libc::getsockopt(raw, level, name, place, &mut length) }).map(drop)
 }
 
@@ -136,7 +137,7 @@ fn owned(raw: ws::SOCKET) -> io::Result<OwnedFd> {
     if raw == ws::INVALID_SOCKET {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a socket that was made a moment ago and is not shared.
+    // SAFETY: the socket was just created and is not shared.
     Ok(unsafe { OwnedFd::from_raw_fd(raw as RawFd) })
 }
 
@@ -147,12 +148,13 @@ fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Otherwise a datagram that was not taken makes the next receipt fail.
+/// Switches off the error reports of unreachable ports. Otherwise a datagram that its receiver
+/// refused makes our next receive call fail.
 fn ignore_unreachable_ports(fd: BorrowedFd<'_>) {
     let (off, mut returned) = (0_u32, 0_u32);
     let (socket, what) = (fd.as_raw_fd() as ws::SOCKET, ws::SIO_UDP_CONNRESET);
     let (value, length) = ((&raw const off).cast(), size_of_val(&off) as u32);
-    // SAFETY: the socket is open while borrowed; the system reads an integer, and writes the length
-    // of a result that there is not.
+    // SAFETY: the socket is open while borrowed. The system reads an integer, and writes the length
+    // of the empty result.
     unsafe { ws::WSAIoctl(socket, what, value, length, null_mut(), 0, &mut returned, null_mut(), None) };
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::sys::check;
 
-/// Longest name in bytes.
+/// Length of the longest name in bytes.
 pub(super) const NAME_LENGTH: usize = 15;
 
 pub(super) fn set_name(name: &CStr) {

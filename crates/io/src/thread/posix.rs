@@ -1,4 +1,4 @@
-//! What threads of Unix systems have in common: policy and priority, and signals.
+//! Code shared by the threads of all Unix systems: policy and priority, and signals.
 
 use std::io;
 
@@ -32,7 +32,7 @@ pub(super) fn block_all_signals() {
     }
 }
 
-/// The outcome of a call that returns its error number instead of setting `errno`.
+/// Returns the outcome of a call that returns its error number instead of setting `errno`.
 fn check_number(number: libc::c_int) -> io::Result<()> {
     if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
 }

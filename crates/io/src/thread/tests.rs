@@ -8,7 +8,7 @@ fn status(field: &str) -> String {
 }
 
 #[cfg(unix)]
-/// Runs on a thread of its own, since the settings stay with the thread.
+/// Runs on a new thread, because the settings stay with the thread.
 fn elsewhere(test: impl FnOnce() + Send + 'static) {
     std::thread::spawn(test).join().unwrap();
 }
@@ -72,7 +72,7 @@ fn the_thread_that_asks_how_many_run_is_one_of_them() {
 fn scheduling_leaves_negative_values_and_refuses_unknown_policies() {
     elsewhere(|| {
         set_scheduling(-1, -1).unwrap();
-        // The default policy has no priorities: any is brought into its range.
+        // The default policy has no priorities, so any priority is brought into its range.
         set_scheduling(libc::SCHED_OTHER, 50).unwrap();
         assert_eq!(set_scheduling(12345, 1).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     });

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::libc;
 
-/// Longest name in bytes: of macOS 63, of NetBSD 31.
+/// Length of the longest name in bytes: 63 on macOS, 31 on NetBSD.
 pub(super) const NAME_LENGTH: usize = if cfg!(target_os = "netbsd") { 31 } else { 63 };
 
 #[cfg(apple)]
@@ -22,8 +22,8 @@ pub(super) fn set_name(name: &CStr) {
 
 #[cfg(target_os = "netbsd")]
 pub(super) fn set_name(name: &CStr) {
-    // SAFETY: the thread is the calling one; the call reads two terminated strings, of which the
-    // first is the other's format.
+    // SAFETY: the thread is the calling one. The call reads two terminated strings; the first is
+    // the format of the second.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"%s".as_ptr(), name.as_ptr().cast()) };
 }
 

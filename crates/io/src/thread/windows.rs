@@ -7,7 +7,7 @@ use windows_sys::Win32::System::Threading::{GetCurrentThread, SetThreadAffinityM
 
 use crate::libc;
 
-/// Longest name in bytes.
+/// Length of the longest name in bytes.
 pub(super) const NAME_LENGTH: usize = 63;
 
 pub(super) fn set_name(name: &CStr) {
@@ -20,22 +20,23 @@ pub(super) fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     let mut mask = 0_usize;
     for &cpu in cpus {
         let bit = u32::try_from(cpu).ok().and_then(|cpu| 1_usize.checked_shl(cpu));
-        // Of another group than the first one there is no word in the mask.
+        // The mask covers only the first group of cores.
         mask |= bit.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
     }
-    // SAFETY: the thread is the calling one; a mask of cores that there are not is an error.
+    // SAFETY: the thread is the calling one; a mask of missing cores is an error.
     match unsafe { SetThreadAffinityMask(GetCurrentThread(), mask) } {
         0 => Err(io::Error::from_raw_os_error(libc::EINVAL)),
         _ => Ok(()),
     }
 }
 
-/// Windows has no policies; priorities are those of the whole process's class.
+/// Always fails. Windows has no policies, and its priorities depend on the class of the whole
+/// process.
 pub(super) fn set_scheduling(_policy: i32, _priority: i32) -> io::Result<()> {
     Err(io::Error::from_raw_os_error(libc::ENOTSUP))
 }
 
-/// There are no signals.
+/// Has no effect: Windows has no signals.
 pub(super) fn block_all_signals() {}
 
 pub(super) fn set_timer_slack_ns(_nanos: u64) {}

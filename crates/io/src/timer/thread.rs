@@ -1,5 +1,5 @@
-//! A timer without a timerfd: a thread that sleeps until the time has come, and then makes a
-//! descriptor readable.
+//! A timer without a timerfd: a thread sleeps until the timer expires, and then makes a descriptor
+//! readable.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use crate::wake::WakeFd;
 #[derive(Debug)]
 pub(super) struct ThreadTimer {
     shared: Arc<Shared>,
-    /// The thread, and the process that has it: a forked child does not.
+    /// The thread, and the process that owns it. A forked child does not have the thread.
     thread: Option<(JoinHandle<()>, u32)>,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Notified with every change of the state.
+    /// Notified at every change of the state.
     changed: Condvar,
     wake: WakeFd,
 }
@@ -33,7 +33,7 @@ struct State {
 }
 
 impl ThreadTimer {
-    /// A timer that is not armed, and its thread.
+    /// Creates a timer that is not armed, and starts its thread.
     pub(super) fn start() -> io::Result<Self> {
         let shared =
             Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), wake: WakeFd::new()? });
@@ -42,7 +42,7 @@ impl ThreadTimer {
         Ok(ThreadTimer { shared, thread: Some((thread, thread::process_id())) })
     }
 
-    /// Arms it, or disarms it; forgets an expiry that was not drained.
+    /// Arms or disarms the timer. Forgets an expiry that was not drained.
     pub(super) fn set(&self, after: Option<Duration>) {
         let mut state = self.shared.state();
         state.due = after.map(|after| Instant::now() + after);
@@ -63,8 +63,8 @@ impl Drop for ThreadTimer {
     fn drop(&mut self) {
         let Some((sleeper, process)) = self.thread.take() else { return };
         if process != thread::process_id() {
-            // The state may be locked, and no thread is there to unlock it. The handle may be that
-            // of a thread of the child's own.
+            // In a forked child the state may stay locked, because the thread that holds the lock
+            // does not exist there. The handle may belong to one of the child's own threads.
             return std::mem::forget(sleeper);
         }
         self.shared.state().dropped = true;
@@ -88,7 +88,7 @@ impl Shared {
             state = match left {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
-                    // Under the lock: `set` forgets what expired before it.
+                    // Under the lock, because `set` forgets an earlier expiry.
                     state.due = None;
                     self.wake.wake();
                     state
@@ -101,5 +101,5 @@ impl Shared {
     }
 }
 
-/// Enough for a thread that only sleeps.
+/// Stack size. Sufficient for a thread that only sleeps.
 const STACK: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! [`TimerFd`] as a Linux timerfd on the monotonic clock, or as a thread that sleeps where a
-//! sandbox does not allow that.
+//! [`TimerFd`] as a Linux timerfd on the monotonic clock. If a sandbox forbids that, a sleeping
+//! thread replaces it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -15,12 +15,12 @@ pub struct TimerFd(Kind);
 #[derive(Debug)]
 enum Kind {
     Kernel(OwnedFd),
-    /// In a sandbox that does not allow the calls.
+    /// Used in a sandbox that forbids the calls.
     Thread(ThreadTimer),
 }
 
 impl TimerFd {
-    /// A timer that is not armed.
+    /// Creates a timer that is not armed.
     pub fn new() -> io::Result<Self> {
         match TimerFd::of_the_kernel() {
             Err(error) if is_refused(&error) => TimerFd::by_thread(),
@@ -33,25 +33,25 @@ impl TimerFd {
     }
 
     fn of_the_kernel() -> io::Result<Self> {
-        // SAFETY: integers in, a descriptor of our own out.
+        // SAFETY: the call takes integers and returns a descriptor of our own.
         let fd = unsafe {
             OwnedFd::from_raw_fd(check(libc::timerfd_create(
                 libc::CLOCK_MONOTONIC,
                 libc::TFD_CLOEXEC | libc::TFD_NONBLOCK,
             ))?)
         };
-        // Once with a result: that this call is refused must be known now.
+        // Check the result once, to learn now whether a sandbox refuses this call.
         set(&fd, Duration::ZERO)?;
         Ok(TimerFd(Kind::Kernel(fd)))
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets
-    /// an expiry that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and
+    /// forgets an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         // The kernel takes zero for "disarm".
         let after = after.clamp(Duration::from_nanos(1), FAR);
         match &self.0 {
-            // With a valid descriptor and nanoseconds below one second the call has no way to fail.
+            // The call cannot fail with a valid descriptor and nanoseconds below one second.
             Kind::Kernel(fd) => drop(set(fd, after)),
             Kind::Thread(timer) => timer.set(Some(after)),
         }
@@ -65,7 +65,7 @@ impl TimerFd {
         }
     }
 
-    /// Makes the descriptor unreadable again; true if the timer had expired.
+    /// Makes the descriptor unreadable again. Returns true if the timer had expired.
     pub fn drain(&self) -> bool {
         let fd = match &self.0 {
             Kind::Kernel(fd) => fd,
@@ -79,7 +79,7 @@ impl TimerFd {
         .is_ok()
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
             Kind::Kernel(fd) => fd.as_fd(),
@@ -103,5 +103,5 @@ impl AsFd for TimerFd {
     }
 }
 
-/// The longest span we ask for (about 30 years), well inside the kernel's 64-bit nanoseconds.
+/// Longest span that we ask for (about 30 years), well inside the kernel's 64-bit nanoseconds.
 const FAR: Duration = Duration::from_secs(1_000_000_000);

@@ -1,5 +1,5 @@
-//! [`TimerFd`] as a waitable timer of the system's, for which a thread of the system's pool waits,
-//! and a descriptor that it wakes.
+//! [`TimerFd`] as a waitable timer of Windows. A thread of the system's pool waits for the timer,
+//! and then makes a descriptor readable.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -29,14 +29,14 @@ pub struct TimerFd {
 struct Shared {
     wake: WakeFd,
     timer: Handle,
-    /// When it expires, if it is armed.
+    /// Time of expiry, if the timer is armed.
     due: Mutex<Option<Instant>>,
 }
 
-/// A handle of the system's, which any thread may use.
+/// A handle of the system, which any thread may use.
 struct Handle(HANDLE);
 
-// SAFETY: timers and waits are used by calls that any thread may make.
+// SAFETY: the calls that use timers and waits may be made on any thread.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -48,21 +48,21 @@ impl fmt::Debug for Handle {
 }
 
 impl TimerFd {
-    /// A timer that is not armed.
+    /// Creates a timer that is not armed.
     pub fn new() -> io::Result<Self> {
         let shared =
             Box::new(Shared { wake: WakeFd::new()?, timer: Handle(timer()?), due: Mutex::new(None) });
         let mut wait: HANDLE = std::ptr::null_mut();
         let (timer, context) = (shared.timer.0, std::ptr::from_ref::<Shared>(&shared).cast());
         let (call, flags) = (Some(expired as unsafe extern "system" fn(_, _)), WT_EXECUTEINWAITTHREAD);
-        // SAFETY: the timer is open; what is shared lives until the wait has been ended, in `drop`.
+        // SAFETY: the timer is open. The shared state lives until `drop` has ended the wait.
         let done = unsafe { RegisterWaitForSingleObject(&mut wait, timer, call, context, INFINITE, flags) };
         let timer = TimerFd { shared, wait: Handle(wait) };
         if done == 0 { Err(io::Error::last_os_error()) } else { Ok(timer) }
     }
 
-    /// Makes the descriptor readable once, `after` from now. Replaces what was armed, and forgets
-    /// an expiry that was not drained.
+    /// Makes the descriptor readable once, `after` from now. Replaces an earlier setting, and
+    /// forgets an expiry that was not drained.
     pub fn arm(&self, after: Duration) {
         let after = after.min(FAR);
         let mut due = self.shared.due();
@@ -80,12 +80,12 @@ impl TimerFd {
         unsafe { CancelWaitableTimer(self.shared.timer.0) };
     }
 
-    /// Makes the descriptor unreadable again; true if the timer had expired.
+    /// Makes the descriptor unreadable again. Returns true if the timer had expired.
     pub fn drain(&self) -> bool {
         self.shared.wake.drain()
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.wake.as_fd()
     }
@@ -100,11 +100,11 @@ impl AsFd for TimerFd {
 impl Drop for TimerFd {
     fn drop(&mut self) {
         if !self.wait.0.is_null() {
-            // SAFETY: the handle is open, and ours. The call returns when no callback runs any
-            // more.
+            // SAFETY: the handle is open, and ours. The call returns after the last callback has
+            // ended.
             unsafe { UnregisterWaitEx(self.wait.0, INVALID_HANDLE_VALUE) };
         }
-        // SAFETY: the handle is open, and ours; no thread waits for it any more.
+        // SAFETY: the handle is open, and ours. No thread waits for it now.
         unsafe { CloseHandle(self.shared.timer.0) };
     }
 }
@@ -114,19 +114,20 @@ impl Shared {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holder of the lock: the system's timer runs out `after` from now.
+    /// Sets the system's timer to expire `after` from now. The caller holds the lock.
     fn set(&self, after: Duration) {
-        // In units of 100 ns, rounded up; negative from now on.
+        // In units of 100 ns, rounded up. A negative value counts from now.
         let units = i64::try_from(after.as_nanos().div_ceil(100)).unwrap_or(i64::MAX).max(1);
-        // SAFETY: the timer is open; the time is read before the call returns, and no function is
-        // to be called.
+        // SAFETY: the timer is open. The call reads the time before it returns, and there is no
+        // completion function.
         unsafe { SetWaitableTimer(self.timer.0, &-units, 0, None, null(), 0) };
     }
 }
 
-/// The timer has run out, perhaps a little early, or just when it was set anew.
+/// Called when the timer has expired. The expiry may be a little early, or coincide with a new
+/// setting.
 unsafe extern "system" fn expired(context: *mut c_void, _timed_out: bool) {
-    // SAFETY: it is what was given to the wait, which has not been ended yet.
+    // SAFETY: the pointer that was given to the wait, which has not been ended yet.
     let shared = unsafe { &*context.cast::<Shared>() };
     let mut due = shared.due();
     let Some(at) = *due else { return };
@@ -139,11 +140,11 @@ unsafe extern "system" fn expired(context: *mut c_void, _timed_out: bool) {
     }
 }
 
-/// A timer of the system's: a fine one where it has those (Windows 10 1803), else one of its
-/// clock's ticks.
+/// Creates a timer of the system: a high-resolution timer if available (Windows 10 1803), otherwise
+/// one with the resolution of the system's clock ticks.
 fn timer() -> io::Result<HANDLE> {
     for flags in [CREATE_WAITABLE_TIMER_HIGH_RESOLUTION, 0] {
-        // SAFETY: without a name and with the usual attributes; flags and rights are integers.
+        // SAFETY: no name, and default attributes; flags and rights are integers.
         let timer = unsafe { CreateWaitableTimerExW(null(), null(), flags, TIMER_ALL_ACCESS) };
         if !timer.is_null() {
             return Ok(timer);
@@ -152,5 +153,5 @@ fn timer() -> io::Result<HANDLE> {
     Err(io::Error::last_os_error())
 }
 
-/// The longest span we ask for, about 30 years.
+/// Longest span that we ask for, about 30 years.
 const FAR: Duration = Duration::from_secs(1_000_000_000);

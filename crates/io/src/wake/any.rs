@@ -1,6 +1,6 @@
-//! `AnyWake`: one descriptor for several [`WakeFd`](super::WakeFd)s, which others can wait on. It
-//! has one of its own beside them, and is readable from when one of all is woken until that one and
-//! its own are drained.
+//! `AnyWake`: one descriptor for several [`WakeFd`](super::WakeFd)s, on which other code can wait.
+//! One `WakeFd` belongs to the `AnyWake` itself. The descriptor becomes readable when any `WakeFd`
+//! is woken, and stays readable until that one and the own `WakeFd` are drained.
 
 #[cfg(unix)]
 mod unix;

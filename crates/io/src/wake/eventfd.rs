@@ -10,16 +10,16 @@ use crate::sys::{check, check_length, retry};
 pub struct WakeFd(OwnedFd);
 
 impl WakeFd {
-    /// A descriptor that was not woken yet.
+    /// Creates a descriptor that is not woken.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: integers in, a descriptor of our own out.
+        // SAFETY: the call takes integers and returns a descriptor of our own.
         let fd =
             unsafe { OwnedFd::from_raw_fd(check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?) };
         Ok(WakeFd(fd))
     }
 
-    /// Makes the descriptor readable. Never blocks, and cannot fail: a counter that is full is
-    /// readable. What was written before is visible to the thread that drains.
+    /// Makes the descriptor readable. Never blocks and cannot fail, because a full counter is
+    /// readable. The thread that drains sees all memory writes made before this call.
     pub fn wake(&self) {
         let one = 1_u64;
         // SAFETY: the kernel reads 8 bytes from a u64.
@@ -28,7 +28,7 @@ impl WakeFd {
         });
     }
 
-    /// Makes the descriptor unreadable again; true if it had been woken.
+    /// Makes the descriptor unreadable again. Returns true if it had been woken.
     pub fn drain(&self) -> bool {
         let mut count = 0_u64;
         // SAFETY: the kernel writes 8 bytes into a u64.
@@ -38,7 +38,7 @@ impl WakeFd {
         .is_ok()
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -13,13 +13,13 @@ use crate::sys::{NO_SIGNAL, check_length, retry, socket_pair};
 pub struct WakeFd {
     waiter: OwnedFd,
     waker: OwnedFd,
-    /// Others that are woken with it.
+    /// Descriptors that are woken together with this one.
     #[cfg(any(test, windows))]
     followers: Mutex<Vec<Weak<WakeFd>>>,
 }
 
 impl WakeFd {
-    /// A descriptor that was not woken yet.
+    /// Creates a descriptor that is not woken.
     pub fn new() -> io::Result<Self> {
         let (waiter, waker) = socket_pair()?;
         Ok(WakeFd {
@@ -30,7 +30,7 @@ impl WakeFd {
         })
     }
 
-    /// Makes the descriptor readable. Never blocks, and cannot fail: a buffer that is full is
+    /// Makes the descriptor readable. Never blocks and cannot fail, because a full buffer is
     /// readable.
     pub fn wake(&self) {
         // SAFETY: the kernel reads one byte from a slice of one.
@@ -41,13 +41,13 @@ impl WakeFd {
         self.followers().iter().filter_map(Weak::upgrade).for_each(|follower| follower.wake());
     }
 
-    /// From now on what wakes this wakes `follower` too, which leads no others.
+    /// Makes each wake-up of this also wake `follower`, which must not lead other descriptors.
     #[cfg(any(test, windows))]
     pub(super) fn lead(&self, follower: &Arc<WakeFd>) {
         self.followers().push(Arc::downgrade(follower));
     }
 
-    /// Ends that.
+    /// Stops waking `follower`.
     #[cfg(any(test, windows))]
     pub(super) fn leave(&self, follower: &Arc<WakeFd>) {
         self.followers().retain(|known| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(follower)));
@@ -58,7 +58,7 @@ impl WakeFd {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the descriptor unreadable again; true if it had been woken.
+    /// Makes the descriptor unreadable again. Returns true if it had been woken.
     pub fn drain(&self) -> bool {
         let mut woken = false;
         let mut bytes = [0_u8; 256];
@@ -74,7 +74,7 @@ impl WakeFd {
         }
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.waiter.as_fd()
     }

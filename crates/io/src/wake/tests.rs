@@ -1,4 +1,4 @@
-//! Both forms of `WakeFd`, through the same tests.
+//! Both forms of `WakeFd`, with the same tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ macro_rules! conformance {
                 let wake = WakeFd::new().unwrap();
                 assert!(!readable(wake.as_fd(), Some(Duration::ZERO)));
                 assert!(!wake.drain());
-                // More wakes than any buffer holds must neither block nor get lost.
+                // More wake-ups than any buffer holds must neither block nor get lost.
                 for _ in 0..100_000 {
                     wake.wake();
                 }

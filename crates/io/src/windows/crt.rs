@@ -1,5 +1,5 @@
-//! The error numbers of Microsoft's C library (`errno.h`), which are the same in all its versions,
-//! and what else is needed of it.
+//! The error numbers of Microsoft's C library (`errno.h`), which are equal in all its versions, and
+//! the few functions of it that we need.
 
 #![allow(missing_docs, reason = "C's names")]
 

@@ -1,5 +1,5 @@
-//! One question to DNS servers, one after the other: by UDP, and by TCP where the answer is too
-//! long for that.
+//! One query to DNS servers, one server after the other. Uses UDP, and TCP if the answer is too
+//! long for UDP.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 
 use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
 
-/// How long a server may take to answer.
+/// Time limit for the answer of a server.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often each server is asked: a datagram may be lost.
+/// Number of queries to each server, because a datagram may be lost.
 const TRIES: usize = 2;
-/// Bytes of a header, and least bytes of a question or record.
+/// Length of a header, and shortest length of a question or record, in bytes.
 const HEADER: usize = 12;
 const LEAST_RECORD: usize = 5;
 /// Most bytes of an answer by TCP.
 const MOST_BYTES: usize = 65_535;
 
-/// The bytes of an answer, by the servers of the name.
+/// The bytes of an answer from the name's servers.
 pub(super) struct Reply(pub(super) Vec<u8>);
 
-/// Asks `servers` in turn, until one of them knows. An answer that there is nothing is one.
+/// Asks `servers` in order until one of them knows the answer. The answer that a name does not
+/// exist counts as knowing.
 pub(super) fn ask(servers: &[SocketAddr], name: &str, kind: TYPE) -> Result<Reply, String> {
     let mut why = String::new();
     for _ in 0..TRIES {
@@ -36,7 +37,7 @@ pub(super) fn ask(servers: &[SocketAddr], name: &str, kind: TYPE) -> Result<Repl
 
 fn ask_one(server: SocketAddr, name: &str, kind: TYPE) -> Result<Reply, String> {
     let id = new_id();
-    let question = question(id, name, kind).ok_or_else(|| format!("{name} is no name of DNS"))?;
+    let question = question(id, name, kind).ok_or_else(|| format!("{name} is not a valid DNS name"))?;
     let said = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no answer".to_owned(),
         _ => error.to_string(),
@@ -45,20 +46,20 @@ fn ask_one(server: SocketAddr, name: &str, kind: TYPE) -> Result<Reply, String> 
     if has_flag(&message, PacketFlag::TRUNCATION) {
         message = by_stream(server, &question).map_err(said)?;
         if !answers(&message, &question) {
-            return Err("the answer is to another question".to_owned());
+            return Err("the answer belongs to another question".to_owned());
         }
     }
     let code = parse(&message).map(|packet| packet.rcode());
     match code {
         Some(RCODE::NoError | RCODE::NameError) => Ok(Reply(message)),
         Some(code) => Err(format!("{code:?}")),
-        None => Err("the answer makes no sense".to_owned()),
+        None => Err("the answer is malformed".to_owned()),
     }
 }
 
-/// Reads a message, which may come from anywhere.
+/// Parses a message, which may come from any source.
 pub(super) fn parse(message: &[u8]) -> Option<Packet<'_>> {
-    // What is said to follow is made room for, so it has to fit in.
+    // The parser allocates memory for the announced records, so these must fit into the message.
     let counts = message.get(4..HEADER)?.chunks_exact(2);
     let records: usize = counts.map(|count| usize::from(u16::from_be_bytes([count[0], count[1]]))).sum();
     if records * LEAST_RECORD > message.len() {
@@ -67,7 +68,7 @@ pub(super) fn parse(message: &[u8]) -> Option<Packet<'_>> {
     Packet::parse(message).ok()
 }
 
-/// The message that asks.
+/// Returns the query message.
 fn question(id: u16, name: &str, kind: TYPE) -> Option<Vec<u8>> {
     let mut packet = Packet::new_query(id);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
@@ -81,7 +82,7 @@ fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // A port of the system's choice, which others cannot guess.
+    // The system chooses the port, so that an attacker cannot guess it.
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
     socket.send(question)?;
@@ -97,7 +98,7 @@ fn by_datagram(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             received => received?,
         };
-        // Anything else is late, or made up.
+        // Any other datagram is late or forged.
         if answers(&message[..length], question) {
             return Ok(message[..length].to_vec());
         }
@@ -117,7 +118,7 @@ fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
     Ok(message)
 }
 
-/// Whether a message is an answer to this question.
+/// True if a message is an answer to this question.
 fn answers(message: &[u8], question: &[u8]) -> bool {
     let (Some(asked), true) = (question.get(HEADER..), has_flag(message, PacketFlag::RESPONSE)) else {
         return false;
@@ -131,7 +132,8 @@ fn has_flag(message: &[u8], flag: PacketFlag) -> bool {
     flags.is_some_and(|flags| flags & flag.bits() != 0)
 }
 
-/// A number that others cannot guess: std seeds its hashers with random numbers of the system.
+/// Returns a number that an attacker cannot guess: std seeds its hashers with random numbers of the
+/// system.
 fn new_id() -> u16 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() as u16

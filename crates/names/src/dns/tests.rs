@@ -4,7 +4,7 @@ use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord};
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 
-/// What a server of the tests says to a question about this name, of this kind.
+/// Answer of a test server to a question for this name, of this kind.
 type Says = fn(&str, QTYPE) -> (RCODE, Vec<(u32, RData<'static>)>);
 
 fn answer(question: &[u8], says: Says) -> Vec<u8> {
@@ -20,10 +20,10 @@ fn answer(question: &[u8], says: Says) -> Vec<u8> {
     reply.build_bytes_vec().unwrap()
 }
 
-/// A server that answers `times` questions, the first one with garbage before; by TCP what is
-/// longer than a datagram may be.
+/// Starts a server that precedes each answer with garbage. Answers that are too long for a datagram
+/// go by TCP.
 fn server(says: Says) -> SocketAddr {
-    // Another program may have the port over TCP.
+    // Another program may use the port for TCP.
     let (socket, listener, at) = std::iter::repeat_with(|| UdpSocket::bind("127.0.0.1:0").unwrap())
         .find_map(|socket| {
             let at = socket.local_addr().unwrap();
@@ -179,7 +179,7 @@ fn questions_about_one_name_are_bounded() {
     )
     .unwrap();
     assert_eq!(endpoints(&answer), [""; 0]);
-    // The first question comes by UDP and by TCP.
+    // The first query is sent by UDP and by TCP.
     let asked = ASKED.load(Ordering::SeqCst) - 1;
     assert!(asked <= most, "{asked}");
     assert!(answer.fresh_for >= EACH_QUESTION * asked, "{:?}", answer.fresh_for);
@@ -234,7 +234,7 @@ fn a_target_that_cannot_be_asked_for_does_not_take_the_others_away() {
     assert_eq!(answer.fresh_for, NOTHING);
     let both = ["tcp://10.0.0.1:7001", "tcp://10.0.0.2:7002"];
     assert_eq!(endpoints(&ask(false)), both);
-    // What it had before still counts.
+    // The target's earlier address still counts.
     assert_eq!(endpoints(&ask(true)), both);
 }
 

@@ -1,10 +1,10 @@
-//! Files of entries: how they are recognised, read, written and removed.
+//! Files of entries: recognising, reading, writing and removing them.
 //!
-//! The folder may have been named by mistake, and have files of other programs. So a file is an
-//! entry only if its name has the form of one, if it is a regular file that only this user (or
-//! root) can write to, and if it begins with [`MARKER`]. Links are not followed. An entry is
-//! written under another name, locked, and renamed. So if an entry has no lock, its program is
-//! dead.
+//! The folder may have been configured by mistake, and hold files of other programs. A file is
+//! therefore an entry only if its name has the right form, it is a regular file that only this user
+//! (or root) can write to, and it begins with [`MARKER`]. Links are not followed. An entry is
+//! written under another name, locked, and renamed. An entry without a lock therefore belongs to a
+//! dead program.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -14,22 +14,22 @@ use std::path::Path;
 
 use super::is_part;
 
-/// The first line of each entry.
+/// First line of each entry.
 const MARKER: &str = "tautline-name 1\n";
 /// Most bytes of an entry.
 const MOST_BYTES: usize = 4096;
-/// What the socket's file is called, beside its entry.
+/// Suffix of the socket's file beside its entry.
 pub(super) const SOCKET: &str = ".ipc";
-/// An entry that is being written is called so, with an id behind.
+/// Prefix of an entry that is being written; an id follows.
 const DRAFT: &str = ".new-";
-/// Hexadecimal digits of an id.
+/// Number of hexadecimal digits of an id.
 const ID_DIGITS: usize = 12;
 
-/// What an entry is called.
+/// The file name of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileName {
     pub(super) id: String,
-    /// Whose it is, if not this host's.
+    /// Host of the entry; `None` for this host.
     pub(super) host: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl FileName {
         FileName { id: id.to_owned(), host: None }
     }
 
-    /// `None` for a file that is called differently.
+    /// Parses a file name. Returns `None` if it does not have the form of an entry's name.
     pub(super) fn parse(file: &str) -> Option<Self> {
         let (id, host) = match file.split_once('@') {
             Some((id, host)) => (id, Some(host)),
@@ -56,15 +56,15 @@ impl fmt::Display for FileName {
     }
 }
 
-/// An entry as it lies in the folder of its name.
+/// An entry found in the folder of its name.
 pub(super) struct Found {
     pub(super) id: String,
-    /// Whose it is, if not this host's.
+    /// Host of the entry; `None` for this host.
     pub(super) host: Option<String>,
     pub(super) remote: Vec<String>,
 }
 
-/// Reads an entry; `None` for any other file. The entry of a dead program is removed.
+/// Reads an entry. Returns `None` for any other file. Removes the entry of a dead program.
 pub(super) fn read(folder: &Path, name: FileName) -> Option<Found> {
     let path = folder.join(name.to_string());
     let (file, text) = open(&path).and_then(with_text).ok()?;
@@ -78,13 +78,13 @@ pub(super) fn read(folder: &Path, name: FileName) -> Option<Found> {
     Some(Found { id: name.id, host: name.host, remote })
 }
 
-/// Removes a file if it is an entry that a dead program had not finished.
+/// Removes a file if it is an unfinished entry of a dead program.
 pub(super) fn sweep(folder: &Path, file: &str) {
     if !file.strip_prefix(DRAFT).is_some_and(is_id) {
         return;
     }
     let path = folder.join(file);
-    // A program writes the marker under its lock.
+    // A program writes the marker only while it holds the lock.
     if open(&path)
         .and_then(with_text)
         .is_ok_and(|(file, text)| text.starts_with(MARKER) && is_unlocked(&file))
@@ -93,11 +93,11 @@ pub(super) fn sweep(folder: &Path, file: &str) {
     }
 }
 
-/// Writes an entry. Its lock is held as long as the file is open.
+/// Writes an entry. The lock is held as long as the returned file is open.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::InvalidInput`] for endpoints that are too long or no lines,
-/// [`io::ErrorKind::AlreadyExists`] if a file that is no entry has its name.
+/// The system's error. [`io::ErrorKind::InvalidInput`] for endpoints that are too long or not
+/// single lines. [`io::ErrorKind::AlreadyExists`] if a file that is not an entry has its name.
 pub(super) fn write(folder: &Path, name: &FileName, remote: &[String]) -> io::Result<File> {
     let text: String =
         [MARKER.to_owned()].into_iter().chain(remote.iter().map(|line| format!("{line}\n"))).collect();
@@ -110,7 +110,7 @@ pub(super) fn write(folder: &Path, name: &FileName, remote: &[String]) -> io::Re
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(_) => {
-            let what = format!("{file} is there, and is no entry");
+            let what = format!("{file} exists and is not an entry");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
     }
@@ -120,18 +120,18 @@ pub(super) fn write(folder: &Path, name: &FileName, remote: &[String]) -> io::Re
 /// Removes an entry.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::InvalidData`] for a file that is none.
+/// The system's error, or [`io::ErrorKind::InvalidData`] for a file that is not an entry.
 pub(super) fn remove(folder: &Path, name: &FileName) -> io::Result<()> {
     let path = folder.join(name.to_string());
     is_entry(&path)?;
     fs::remove_file(path)
 }
 
-/// Puts a file in the place of another one, as a whole, and locks it.
+/// Replaces a file atomically with a new, locked file.
 pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
     let draft = folder.join(format!("{DRAFT}{}", new_id()));
     let mut options = OpenOptions::new();
-    // A new file: nothing that is there is written to, and no link is followed.
+    // Always a new file, so that no existing file is written to and no link is followed.
     options.write(true).create_new(true);
     #[cfg(unix)]
     {
@@ -140,7 +140,8 @@ pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
     }
     let mut new = options.open(&draft)?;
     let written = (|| {
-        // Before the marker is written: a marked file without a lock is that of a dead program.
+        // Lock before writing the marker: a marked file without a lock counts as that of a dead
+        // program.
         new.try_lock().map_err(io::Error::from)?;
         new.write_all(text.as_bytes())?;
         fs::rename(&draft, folder.join(file))
@@ -154,8 +155,8 @@ pub(super) fn place(folder: &Path, file: &str, text: &str) -> io::Result<File> {
 /// Reads a file of this user.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::PermissionDenied`] for a file that others can write to,
-/// [`io::ErrorKind::InvalidData`] for one that is too long or no regular file.
+/// The system's error. [`io::ErrorKind::PermissionDenied`] for a file that other users can write
+/// to. [`io::ErrorKind::InvalidData`] for a file that is too long or not regular.
 pub(super) fn read_text(path: &Path) -> io::Result<String> {
     Ok(with_text(open(path)?)?.1)
 }
@@ -163,25 +164,25 @@ pub(super) fn read_text(path: &Path) -> io::Result<String> {
 /// Succeeds if only this user (or root) can write to a folder.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] with the reason, or the system's.
+/// [`io::ErrorKind::PermissionDenied`] with the reason, or the system's error.
 pub(super) fn check_folder(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder"));
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder"));
     }
     check_owner(&found)
 }
 
 fn is_entry(path: &Path) -> io::Result<()> {
     let is_marked = read_text(path)?.starts_with(MARKER);
-    is_marked.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no entry"))
+    is_marked.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is not an entry"))
 }
 
 /// Opens a file that only this user (or root) can write to.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
-    // It may be a pipe that nothing writes to.
+    // The file may be a pipe without a writer, which would block the call.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
@@ -190,7 +191,7 @@ fn open(path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"));
     }
     check_owner(&found)?;
     Ok(file)
@@ -210,7 +211,8 @@ fn is_unlocked(file: &File) -> bool {
     is_obtained(&file.try_lock_shared())
 }
 
-/// True if a lock was obtained. If the system cannot tell, it was not: its holder may live.
+/// True if a lock was obtained. If the system cannot tell, returns false, because the holder may be
+/// alive.
 pub(super) fn is_obtained(lock: &Result<(), TryLockError>) -> bool {
     match lock {
         Ok(()) => true,
@@ -234,7 +236,7 @@ fn check_owner(found: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let denied = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if found.uid() != 0 && found.uid() != own_user()? {
-        return denied(format!("it belongs to user {}, who is not the one of this process", found.uid()));
+        return denied(format!("it belongs to user {}, not to the user of this process", found.uid()));
     }
     if found.mode() & 0o022 != 0 {
         return denied(format!(
@@ -250,7 +252,7 @@ fn check_owner(_: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The user that this process works for.
+/// Returns the user for which this process works.
 #[cfg(unix)]
 fn own_user() -> io::Result<u32> {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -258,7 +260,7 @@ fn own_user() -> io::Result<u32> {
     if let Ok(found) = fs::metadata("/proc/self") {
         return Ok(found.uid());
     }
-    // Where the system has no such folder: the owner of a file that is made.
+    // On systems without that folder: the owner of a newly created file.
     static OWN: OnceLock<u32> = OnceLock::new();
     if let Some(own) = OWN.get() {
         return Ok(*own);
@@ -270,7 +272,7 @@ fn own_user() -> io::Result<u32> {
     Ok(*OWN.get_or_init(|| own))
 }
 
-/// As good as unique among all hosts, and nothing that others can guess.
+/// Returns an id that is practically unique among all hosts and that other users cannot guess.
 pub(super) fn new_id() -> String {
     // std seeds its hashers with random numbers of the system.
     let random = RandomState::new().build_hasher().finish();

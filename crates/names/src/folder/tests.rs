@@ -17,7 +17,7 @@ impl Scratch {
         Scratch(Folder { path, tcp: None, advertise: None })
     }
 
-    /// With a folder for the name, and these files in it.
+    /// Creates the folder of a name, with these files in it.
     fn with_files(test: &str, files: &[(&str, &str)]) -> (Scratch, PathBuf) {
         let scratch = Scratch::new(test);
         let folder = make_folder(&scratch.0, "orders").unwrap();
@@ -77,7 +77,7 @@ fn an_entry_is_there_as_long_as_its_registration() {
 
 #[test]
 fn the_entry_of_a_dead_program_is_removed_with_its_socket() {
-    // No program holds a lock on it.
+    // No program holds a lock on the entry.
     let (scratch, folder) = Scratch::with_files("dead", &[(ID, MARKED), (".new-0123456789ab", MARKED)]);
     drop(UnixListener::bind(folder.join(format!("{ID}.ipc"))).unwrap());
     assert_eq!(scratch.resolve("orders"), []);
@@ -97,7 +97,7 @@ fn files_that_are_no_entries_are_left_alone() {
         ("ba9876543210@host", "not ours"),
         ("ba9876543210@a.b", MARKED),
         (".new-0123456789ab", "not ours"),
-        // Beside the entry of a dead program, and no socket.
+        // A file beside the entry of a dead program that is not a socket.
         ("aaaaaaaaaaaa", MARKED),
         ("aaaaaaaaaaaa.ipc", "not ours"),
     ];
@@ -147,7 +147,7 @@ fn a_folder_that_others_can_write_to_is_refused() {
             refused(path);
         }
         set_mode(path, 0o700);
-        // Only root can give it away.
+        // Only root can change the owner.
         if chown(path, Some(65534), None).is_ok() {
             refused(path);
             chown(path, Some(0), None).unwrap();
@@ -190,7 +190,7 @@ fn the_folder_is_made_for_its_user_alone() {
     assert_eq!(mode(&scratch.0.path), 0o700);
     let file = scratch.0.path.join(HOST);
     assert_eq!(mode(&file), 0o644);
-    // Neither followed nor replaced.
+    // The link is neither followed nor replaced.
     let other = scratch.0.path.join("other");
     fs::rename(&file, &other).unwrap();
     symlink(&other, &file).unwrap();
@@ -207,7 +207,7 @@ fn entries_of_other_hosts_need_no_program() {
     assert_eq!(scratch.resolve("orders"), [known]);
     assert_eq!(mirrored(&scratch.0).unwrap(), [("there".to_owned(), entry.clone())]);
     assert_eq!(locals(&scratch.0).unwrap(), []);
-    // In place of what was there.
+    // The new entry replaces the old one.
     mirror(&scratch.0, "there", &entry_of(ID, "tcp://h:2")).unwrap();
     assert_eq!(mirrored(&scratch.0).unwrap()[0].1.remote, ["tcp://h:2"]);
     unmirror(&scratch.0, "there", &entry).unwrap();

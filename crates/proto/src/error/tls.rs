@@ -1,37 +1,37 @@
-//! How TLS fails, and the numbers that say so.
+//! Failures of TLS and their numbers.
 
 use std::fmt;
 
-/// What is wrong with the TLS of a peer.
+/// Fault in the TLS of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TlsFault {
-    /// What the peer says is no TLS.
+    /// The peer's bytes are not TLS.
     NotTls,
-    /// The peer's TLS has no version or no ciphers that ours has.
+    /// The two ends have no common version or no common cipher.
     Incompatible,
-    /// The peer's certificate leads to none that is trusted.
+    /// The peer's certificate does not lead to a trusted one.
     Untrusted,
-    /// The peer's certificate, or one between it and the trusted one, is not good any more, or not
+    /// The peer's certificate, or one between it and the trusted one, has expired or is not valid
     /// yet.
     Expired,
-    /// The peer's certificate has another name.
+    /// The peer's certificate is for another name.
     OtherName,
-    /// The peer's certificate is malformed, revoked, or made for something else.
+    /// The peer's certificate is malformed, revoked, or made for another purpose.
     BadCertificate,
     /// The peer shows no certificate.
     NoCertificate,
-    /// The peer has ended it, by this alert (RFC 8446, 6): 42 to 49 and 116 are about our
-    /// certificate.
+    /// The peer has ended the connection with this alert (RFC 8446, 6). The alerts 42 to 49 and 116
+    /// concern our certificate.
     Refused(u8),
-    /// The peer speaks TLS, and this end does not.
+    /// The peer speaks TLS, but this end does not.
     Unasked,
     /// The peer has broken another rule.
     Broken,
 }
 
-// The ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_* numbers of the public header. That of an alert is added to
-// the last one.
+// The ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_* numbers of the public header. The number of an alert is
+// added to the last one.
 const UNSPECIFIED: u32 = 0x5441_3000;
 const NOT_TLS: u32 = 0x5441_3001;
 const INCOMPATIBLE: u32 = 0x5441_3002;
@@ -44,7 +44,7 @@ const UNASKED: u32 = 0x5441_3008;
 const REFUSED: u32 = 0x5441_3100;
 
 impl TlsFault {
-    /// The number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
+    /// Returns the number that a monitor event `HANDSHAKE_FAILED_PROTOCOL` carries.
     pub fn code(self) -> u32 {
         match self {
             Self::NotTls => NOT_TLS,
@@ -60,7 +60,7 @@ impl TlsFault {
         }
     }
 
-    /// What such a number says.
+    /// Returns the fault that such a number stands for.
     pub fn of_code(code: u32) -> Option<Self> {
         Some(match code {
             NOT_TLS => Self::NotTls,
@@ -90,7 +90,7 @@ impl fmt::Display for TlsFault {
             Self::Refused(45) => "the peer refuses our certificate: it has expired",
             Self::Refused(48) => "the peer refuses our certificate: it does not trust it",
             Self::Refused(116) => "the peer refuses us: it wants a certificate",
-            // What an authority has signed that has the name of a trusted one, and another key.
+            // The authority has the name of a trusted authority but a different key.
             Self::Refused(51) => "the peer refuses our certificate or key: a signature does not verify",
             Self::Refused(42..=44 | 46) => "the peer refuses our certificate",
             Self::Refused(70) => "the peer refuses our version of TLS",

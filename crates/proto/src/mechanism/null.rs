@@ -1,7 +1,7 @@
 //! The NULL mechanism: both ends send one READY command with their metadata (RFC 37).
 //!
-//! Each end may have the other judged first, by its address (RFC 27): it does not send READY
-//! before.
+//! Each end may first have the other judged by its address (RFC 27). Until then it does not send
+//! READY.
 
 use super::{Entry, Mechanism, Progress};
 use crate::command::put_frame;
@@ -14,9 +14,9 @@ pub(super) static ENTRY: Entry =
 
 #[derive(Default)]
 struct Null {
-    /// Ours, until it is sent.
+    /// Our metadata, until it is sent.
     ours: Option<Vec<u8>>,
-    /// The peer's, if it comes before we may answer.
+    /// The peer's metadata, if it arrives before we may answer.
     theirs: Option<Box<Metadata>>,
     heard: bool,
 }
@@ -64,7 +64,7 @@ mod tests {
         null
     }
 
-    // The worked example of RFC 37.
+    // This is the worked example of RFC 37.
     const READY: &[u8] = b"\x04\x29\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\0";
 
     #[test]

@@ -1,4 +1,4 @@
-//! The PLAIN mechanism: the client shows a user name and a password in clear text (RFC 24).
+//! The PLAIN mechanism: the client sends a user name and a password in clear text (RFC 24).
 //!
 //! ```text
 //! client            server
@@ -84,7 +84,7 @@ impl Mechanism for Client {
 
 enum ServerAwaits {
     Hello,
-    /// Of the authenticator.
+    /// Waits for the verdict of the authenticator.
     Judgement,
     Initiate,
     Nothing,
@@ -135,7 +135,7 @@ impl Mechanism for Server {
     }
 }
 
-/// A string behind one octet of length, and what follows it.
+/// Splits off a string after one octet of length. Returns the string and the bytes after it.
 fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&len, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(len))

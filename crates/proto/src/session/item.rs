@@ -1,7 +1,7 @@
-//! The item of a handshake that is being gathered.
+//! The handshake item that is being gathered.
 //!
-//! Most are short, and have their place in the session itself: of thousands of handshakes at a time
-//! none has memory apart. What was in an item is wiped, as it may be a password.
+//! Most items are short and are stored in the session itself, so that thousands of handshakes at a
+//! time need no extra memory. The bytes of an item are wiped, because they may be a password.
 
 use std::ops::Deref;
 
@@ -12,14 +12,14 @@ use crate::greeting::GREETING_LEN;
 use crate::memory::reserve;
 use crate::secret::Secret;
 
-/// For items of at most this length there is room from the beginning: more than a HELLO of PLAIN
-/// has. Room for others grows with them.
+/// Up to this length, all memory for an item is reserved at once; a HELLO of PLAIN is shorter than
+/// this. The memory of longer items grows with them.
 const WHOLE: usize = 600;
 
-/// Bytes of an item.
+/// The bytes of an item.
 pub(super) struct Item {
     short: Secret<[u8; GREETING_LEN]>,
-    /// How many bytes are in `short`; they are in `long` instead if there is anything.
+    /// Number of bytes in `short`. If `long` is not empty, the bytes are in `long` instead.
     len: usize,
     long: Secret<Vec<u8>>,
 }
@@ -29,7 +29,7 @@ impl Item {
         Self { short: [0; GREETING_LEN].into(), len: 0, long: Secret::default() }
     }
 
-    /// Adds bytes, if there is memory for them. There will be `wanted` in all, as far as is known.
+    /// Adds bytes, if there is memory for them. `wanted` is the expected total length.
     pub(super) fn add(&mut self, bytes: &[u8], wanted: usize) -> Result<(), ProtocolError> {
         let len = self.len + bytes.len();
         if self.long.is_empty()
@@ -40,7 +40,7 @@ impl Item {
             return Ok(());
         }
         if wanted <= WHOLE {
-            // Or growing would leave parts of it behind.
+            // Otherwise growing would leave parts of the item behind in freed memory.
             let missing = wanted - self.long.len();
             self.long.try_reserve_exact(missing).map_err(|_| ProtocolError::NoMemory)?;
         }
@@ -52,7 +52,7 @@ impl Item {
         Ok(())
     }
 
-    /// Begins with the next item.
+    /// Starts the next item.
     pub(super) fn clear(&mut self) {
         self.short.zeroize();
         self.len = 0;

@@ -1,5 +1,5 @@
-//! Handshakes with PLAIN and CURVE, and with a handler that judges: two sessions against each
-//! other, cut anywhere.
+//! Handshakes with PLAIN and CURVE, and with a handler that judges. Two sessions talk to each
+//! other, with every split of the bytes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::mechanism::{ServerKeys, public_key};
 const SERVER_SECRET: [u8; 32] = [0x51; 32];
 const CLIENT_SECRET: [u8; 32] = [0xC1; 32];
 
-/// Not random at all, but different for different lengths and in no test used twice under one key.
+/// Not random, but different for different lengths, and never used twice under one key in a test.
 fn fixed(out: &mut [u8]) -> bool {
     let len = out.len() as u8;
     out.iter_mut().enumerate().for_each(|(i, octet)| *octet = (i as u8).wrapping_mul(7) ^ len);
@@ -51,7 +51,7 @@ fn ends([client, server]: [MechanismConfig; 2], authenticate: bool) -> (Session,
     (session(SocketType::Push, client, false), session(SocketType::Pull, server, authenticate))
 }
 
-/// Moves what `from` has to say in pieces of `size`; returns how much there was.
+/// Moves the output of `from` in pieces of `size` bytes. Returns its length.
 fn pass(from: &mut Session, to: &mut Session, size: usize) -> Result<usize, ProtocolError> {
     let out = from.output().to_vec();
     from.advance_output(out.len());
@@ -61,7 +61,7 @@ fn pass(from: &mut Session, to: &mut Session, size: usize) -> Result<usize, Prot
     Ok(out.len())
 }
 
-/// Both ways until neither end has anything to say.
+/// Moves bytes both ways until neither end has output.
 fn settle(a: &mut Session, b: &mut Session, size: usize) -> Result<(), ProtocolError> {
     while pass(a, b, size)? + pass(b, a, size)? > 0 {}
     Ok(())
@@ -148,7 +148,7 @@ fn a_misspelt_error_is_understood() {
     assert_eq!(told, ProtocolError::Auth(AuthFailure::Refused { status: Some(400) }));
 }
 
-/// A server to which a peer has sent a good greeting.
+/// Makes a server to which a peer has sent a valid greeting.
 fn greeted(mechanism: MechanismConfig) -> Session {
     let mut server = session(SocketType::Pull, mechanism, true);
     let mut greeting = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01".to_vec();

@@ -64,7 +64,7 @@ fn drain(session: &mut Session) -> Vec<u8> {
     out
 }
 
-/// Feeds `bytes`, takes the error that must come of it.
+/// Feeds `bytes` and returns the error, which must occur.
 fn failure(session: &mut Session, bytes: &[u8]) -> ProtocolError {
     let error = session.input(bytes).expect_err("the handshake must fail");
     assert_eq!(session.input(b"more"), Err(error), "an error stays");
@@ -151,7 +151,8 @@ fn golden_revision_0_has_the_frames_of_1_0() {
 
 #[test]
 fn golden_1_0() {
-    // RFC 13: identity frames of a length that counts the flags; ours began with the signature.
+    // RFC 13: the length of an identity frame counts the flags. Our own frame began with the
+    // signature.
     for (input, id) in [
         (&b"\x01\0"[..], &b""[..]),
         (b"\x04\0xyz", b"xyz"),
@@ -226,7 +227,7 @@ fn our_metadata_and_bounds() {
     assert_eq!(out[64..], expected, "PUSH has no identity");
 }
 
-/// Peer transcripts of every version, with our type.
+/// Transcripts of peers of every version, each with our type.
 fn transcripts() -> Vec<(SocketType, Vec<u8>)> {
     let id = ready(&[("Socket-Type", b"DEALER"), ("Identity", b"id"), ("X-long", &[b'x'; 300])]);
     vec![
@@ -243,7 +244,8 @@ fn transcripts() -> Vec<(SocketType, Vec<u8>)> {
 
 type Outcome = (Result<(usize, Option<(Version, Peer)>), ProtocolError>, Vec<u8>);
 
-/// Feeds `pieces` one after the other; collects what was taken, what came of it and all output.
+/// Feeds `pieces` one after the other. Collects the number of bytes taken, the result and all
+/// output.
 fn feed<'a>(ours: SocketType, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut session = session_with_id(ours, b"our-id");
     let (mut used, mut out) = (0, drain(&mut session));
@@ -395,7 +397,7 @@ fn output_can_be_written_in_pieces() {
     assert_eq!(out, join(&[&greeting(3, 1), &ready(&[("Socket-Type", b"PULL")])]));
 }
 
-/// Moves bytes between two sessions, at most `step` at a time, until nothing moves.
+/// Moves bytes between two sessions, at most `step` at a time, until both are silent.
 fn converse(a: &mut Session, b: &mut Session, step: usize) -> [Result<(), ProtocolError>; 2] {
     let mut results = [Ok(()), Ok(())];
     loop {
@@ -442,7 +444,7 @@ fn every_pair_of_types() {
     }
 }
 
-/// Goes on after `start` until the handshake has ended one way or the other.
+/// Feeds filler after `start`, and returns true if the handshake ends, with or without success.
 fn ends(ours: SocketType, start: &[u8], filler: u8) -> bool {
     let mut session = session(ours);
     let mut bytes = start.to_vec();

@@ -1,4 +1,4 @@
-//! Socket types by name in the formats of the crate `serde`.
+//! Serialises socket types by name, in the formats of the crate `serde`.
 
 use super::SocketType;
 use core::fmt;

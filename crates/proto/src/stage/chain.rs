@@ -1,9 +1,9 @@
-//! Two stages, one behind the other: what the peer's version needs, then what its mechanism needs.
+//! Chains two stages: the stage for the peer's version, then the stage of its mechanism.
 
 use super::Stage;
 use crate::error::ProtocolError;
 
-/// Joins two stages, either of which may be missing; `outer` is the one on the wire.
+/// Joins two stages, either of which may be missing. `outer` is the stage next to the wire.
 pub(crate) fn chain(inner: Option<Box<dyn Stage>>, outer: Option<Box<dyn Stage>>) -> Option<Box<dyn Stage>> {
     match (inner, outer) {
         (Some(inner), Some(outer)) => Some(Box::new(Chain { inner, outer, between: Vec::new() })),
@@ -27,7 +27,7 @@ impl Stage for Chain {
 
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let opened = self.outer.open(wire, &mut self.between);
-        // What came whole before a fault counts.
+        // Frames that were complete before the error are valid.
         let passed = self.inner.open(&self.between, out);
         self.between.clear();
         passed.and(opened)

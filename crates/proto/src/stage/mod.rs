@@ -1,9 +1,10 @@
-//! Stages: what stands between the plain 3.1 frames of a queue and the bytes of one peer.
+//! Stages: transforms between the plain 3.1 frames of a queue and the bytes of one peer.
 //!
-//! A stage transforms two byte streams in wire order. The two halves of a connection call it, the
-//! writing one (pump) and the reading one (intake), under one lock. Both directions take any split
-//! and keep their own partial state: a few bytes where bodies stream through, a frame where it must
-//! be whole to be judged. In the plain form subscriptions are always SUBSCRIBE and CANCEL commands.
+//! A stage transforms two byte streams in wire order. The two halves of a connection, the writing
+//! one (pump) and the reading one (intake), call it under one lock. Both directions accept any
+//! split and keep their own partial state: a few bytes if bodies stream through, or a whole frame
+//! if the stage must judge whole frames. In the plain form subscriptions are always SUBSCRIBE and
+//! CANCEL commands.
 //!
 //! | peer | stage |
 //! |---|---|
@@ -32,47 +33,48 @@ pub(crate) use v1::put_header as put_v1_header;
 
 /// A transform of one connection's bytes, in both directions.
 pub trait Stage: Send {
-    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends
-    /// what to write to the peer. Called by the pump with its lock held; does not block.
+    /// Takes the next bytes of the outbound queue, plain 3.1 frames split anywhere, and appends the
+    /// bytes to write to the peer. The pump calls this with its lock held. Does not block.
     fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>);
 
     /// Takes the next bytes read from the peer, split anywhere, and appends plain 3.1 frames. After
-    /// an error the connection is over. Called by the thread that reads the connection; does not
+    /// an error the connection is over. The thread that reads the connection calls this. Does not
     /// block.
     fn open(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ProtocolError>;
 
-    /// As `seal`, for whole frames of the connection's own (PING, PONG), at a message boundary.
+    /// Like `seal`, but for whole frames of the connection itself (PING, PONG), at a message
+    /// boundary.
     fn seal_control(&mut self, frames: &[u8], out: &mut Vec<u8>) {
         self.seal(frames, out);
     }
 
-    /// Whether there is something to write that does not come from the queue: `seal` nothing to get
-    /// it.
+    /// True if the stage has output that does not come from the queue. Call `seal` with an empty
+    /// slice to get it.
     fn has_output(&self) -> bool {
         false
     }
 
-    /// Whether there was no memory for what was to be sealed: nothing of it may be written any
-    /// more.
+    /// True if there was no memory for sealing. The sealed bytes are then incomplete and must not
+    /// be written.
     fn exhausted(&self) -> bool {
         false
     }
 
-    /// Whether the peer has said goodbye: nothing more will come.
+    /// True if the peer has ended the connection in an orderly way and will send no further frames.
     fn ended(&self) -> bool {
         false
     }
 
-    /// The connection ends from this side: appends what says so to the peer. Nothing may be written
-    /// after that.
+    /// Ends the connection from this side: appends the bytes that tell the peer. Nothing may be
+    /// written after them.
     fn finish(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Bytes held back in both directions together, waiting for more. Bounded by the stage,
-    /// whatever the peer sends.
+    /// Returns the number of bytes held back in both directions together, waiting for more input.
+    /// The stage bounds this number for any input.
     fn buffered(&self) -> usize;
 }
 
-/// The stage for an established peer.
+/// Returns the stage for an established peer.
 pub(crate) fn for_peer(version: Version, ours: SocketType) -> Option<Box<dyn Stage>> {
     match version {
         Version::V1 => Some(v1::v1(ours)),

@@ -1,14 +1,14 @@
-//! No protocol at all: the stage of STREAM sockets and of ROUTER sockets with ZMQ_ROUTER_RAW.
+//! The stage without a protocol, for STREAM sockets and for ROUTER sockets with ZMQ_ROUTER_RAW.
 //!
-//! Outward only the bodies of messages go on the wire. Inward each chunk that was read becomes one
-//! message of one frame; where chunks end means nothing.
+//! Outward, only the bodies of messages go on the wire. Inward, each chunk that was read becomes a
+//! message of one frame; the boundaries of chunks have no meaning.
 
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
 use crate::error::ProtocolError;
 use crate::frame::{decode_header, put_header};
 
-/// The stage between plain 3.1 frames and a peer that speaks no ZMTP.
+/// Returns the stage between plain 3.1 frames and a peer that does not speak ZMTP.
 pub fn raw() -> Box<dyn Stage> {
     Box::new(Raw { seal: Rewriter::default() })
 }

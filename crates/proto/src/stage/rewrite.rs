@@ -1,30 +1,30 @@
-//! The skeleton of every frame-rewriting stage: new headers, bodies passed through as they come.
+//! Common part of all stages that rewrite frames: new headers, and bodies that stream through.
 //!
-//! A stage supplies a function that reads the head of a frame (its header, and of the body no more
-//! than it needs to decide) and appends what takes its place. All splitting is handled here, once.
+//! A stage supplies a function that reads the head of a frame (the header, and as much of the body
+//! as it needs to decide) and appends the new head. This file handles all splits of the input.
 
 use crate::error::ProtocolError;
 
-/// The most bytes of a frame a head function may ask for: a header of 10 and the prefix of a
-/// SUBSCRIBE.
+/// Maximum number of bytes of a frame that a head function may ask for: a header of 10 and the
+/// prefix of a SUBSCRIBE.
 const LOOKAHEAD: usize = 20;
 
-/// What a head function made of the bytes at the start of a frame.
+/// Result of a head function for the bytes at the start of a frame.
 pub(super) enum Head {
-    /// Cannot tell yet; ask again with more bytes of this frame.
+    /// The function cannot decide yet. Call it again with more bytes of this frame.
     Short,
-    /// Read `consumed` bytes and wrote their replacement; `body` more bytes belong to the frame, to
-    /// be passed through or dropped.
+    /// The function read `consumed` bytes and wrote their replacement. Another `body` bytes belong
+    /// to the frame, and are passed through or dropped.
     Frame { consumed: usize, body: u64, keep: bool },
 }
 
 /// One direction of a frame-rewriting stage.
 #[derive(Default)]
 pub(super) struct Rewriter {
-    /// Start of a frame whose head function asked for more.
+    /// Start of a frame whose head function asked for more bytes.
     held: [u8; LOOKAHEAD],
     held_len: usize,
-    /// Bytes of the current frame's body still to come, and whether they are passed on.
+    /// Bytes of the current frame's body still to come. `keep` is true if they are passed on.
     body: u64,
     keep: bool,
 }
@@ -59,17 +59,17 @@ impl Rewriter {
         }
     }
 
-    /// Drops everything from here on.
+    /// Drops all bytes from now on.
     pub fn discard(&mut self) {
         *self = Self { body: u64::MAX, ..Self::default() };
     }
 
-    /// Bytes held back.
+    /// Returns the number of bytes held back.
     pub fn buffered(&self) -> usize {
         self.held_len
     }
 
-    /// Asks the head function again with the held bytes and as many new ones as fit.
+    /// Calls the head function again with the held bytes and as many new ones as fit.
     fn push_held<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -82,8 +82,8 @@ impl Rewriter {
             Head::Short => Ok(bytes.get(self.held_len - old..).unwrap_or_default()),
             Head::Frame { consumed, body, keep } => {
                 (self.body, self.keep, self.held_len) = (body, keep, 0);
-                // Held bytes that were only looked at: all of this frame's body, for the head
-                // function would not have asked for more otherwise.
+                // Held bytes that the head function did not consume. They all belong to the body of
+                // this frame, because otherwise the head function would not have asked for more.
                 self.pass_body(&held[consumed.min(old)..old], out);
                 Ok(bytes.get(consumed.saturating_sub(old)..).unwrap_or_default())
             }
@@ -97,7 +97,7 @@ impl Rewriter {
         self.held_len += take;
     }
 
-    /// Passes on or drops what belongs to the current body; returns the rest.
+    /// Passes on or drops the bytes of the current body. Returns the bytes after it.
     fn pass_body<'a>(&mut self, bytes: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
         let take = usize::try_from(self.body).unwrap_or(usize::MAX).min(bytes.len());
         let (body, rest) = bytes.split_at(take);
@@ -113,8 +113,8 @@ impl Rewriter {
 mod tests {
     use super::*;
 
-    /// Frames of one length octet; the head function looks at two body bytes but consumes the
-    /// length only.
+    /// Frames with one octet of length. The head function reads two body bytes but consumes only
+    /// the length.
     fn peeking(bytes: &[u8], out: &mut Vec<u8>) -> Result<Head, ProtocolError> {
         let len = usize::from(bytes[0]);
         if bytes.len() < 1 + len.min(2) {

@@ -1,15 +1,15 @@
-//! Subscriptions on their way between the plain form, a command, and that of older peers, a
+//! Converts subscriptions between the plain form, a command, and the form of older peers, a
 //! message.
 //!
-//! Shared by the stages for 3.0, 2.0 and 1.0. The message is one octet, 1 or 0, and the topic (RFC
-//! 15, "Publish-Subscribe"); the topic itself is left to stream through.
+//! The stages for 3.0, 2.0 and 1.0 share this file. The message is one octet, 1 or 0, and the topic
+//! (RFC 15, "Publish-Subscribe"). The topic itself streams through.
 
 use super::rewrite::Head;
 use crate::command::{cancel_prefix, subscribe_prefix};
 use crate::error::{Clause, ProtocolError};
 use crate::frame::{COMMAND, Header, MAX_BODY, decode_header, put_header};
 
-/// What a plain command turns out to be, by the first bytes of its body.
+/// Kind of a plain command, judged by the first bytes of its body.
 enum Kind {
     Subscription { octet: u8, prefix_len: usize },
     Other,
@@ -17,8 +17,8 @@ enum Kind {
 }
 
 /// Rewrites the head of a plain frame for an older peer. `put` writes the header of a message,
-/// given flags and body length; commands other than subscriptions are passed on as they are if
-/// `commands`, or dropped.
+/// given flags and body length. Commands other than subscriptions pass unchanged if `commands` is
+/// true, and are dropped otherwise.
 pub(super) fn seal_head(
     bytes: &[u8],
     out: &mut Vec<u8>,

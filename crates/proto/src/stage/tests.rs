@@ -14,7 +14,7 @@ const SEAL: Direction = |stage, bytes, out| {
 };
 const OPEN: Direction = |stage, bytes, out| stage.open(bytes, out);
 
-/// The most a stage may hold back: one frame head in each direction.
+/// Maximum number of bytes that a stage may hold back: one frame head in each direction.
 const HELD: usize = 40;
 
 fn message(flags: u8, body: &[u8]) -> Vec<u8> {
@@ -151,8 +151,8 @@ fn raw_opens_each_chunk_as_a_message() {
 
 #[test]
 fn golden_open_1_0() {
-    // Reserved flags are ignored, frames of length 0 discarded, long lengths allowed where short
-    // would do.
+    // Reserved flags are ignored, frames of length 0 are discarded, and long lengths are allowed
+    // where short ones would suffice.
     let wire = [
         &b"\x06\0hello\0\x06\x7epart1\x01\x01\x06\x01\x01part"[..],
         b"\xff\0\0\0\0\0\0\0\0\xff\0\0\0\0\0\0\0\x03\0ab",
@@ -219,7 +219,7 @@ fn commands_of_3_0_pass_inward() {
     let wire = [put(|out| put_ping(out, 0, b"c")), put(|out| put_subscribe(out, b"A")), message(0, b"\x02")]
         .concat();
     becomes(|| v2::v3_0(SocketType::Pub), OPEN, &wire, &wire);
-    // A command between the parts of a message does not end it.
+    // A command between the parts of a message does not end the message.
     let wire = [message(MORE, b"a"), put(|out| put_pong(out, b"")), message(0, b"\x01b")].concat();
     becomes(|| v2::v3_0(SocketType::Pub), OPEN, &wire, &wire);
 }
@@ -238,7 +238,7 @@ fn wrong_bytes_have_their_error() {
         fails(|| v1::v1(ours), b"\xff\x80\0\0\0\0\0\0\x01", Clause::FrameLength);
         fails(|| v1::v1(ours), &[0xFF; 9], Clause::FrameLength);
     }
-    // 2^63-1 bytes are a frame, but not once a prefix is added.
+    // 2^63-1 bytes are a valid frame, but not after a prefix is added.
     for make in [v2::v2, v2::v3_0] {
         fails(|| make(SocketType::Pub), b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff\x01", Clause::FrameLength);
     }
@@ -276,7 +276,7 @@ fn both_ends_agree() {
     }
 }
 
-/// Walks over plain frames; panics on a header that is none.
+/// Walks over plain frames. Panics on an invalid header.
 fn assert_plain(mut bytes: &[u8]) {
     while let Some(header) = decode_header(bytes).expect("a plain header") {
         let len = usize::try_from(header.body_len).unwrap_or(usize::MAX).saturating_add(header.header_len);

@@ -1,9 +1,9 @@
 //! The stage for ZMTP 1.0 peers (RFC 13): other frame headers, no commands, subscriptions as
 //! messages.
 //!
-//! A frame is its length, the flags, the body; the length counts the flags octet and takes one
-//! octet up to 254, otherwise `FF` and eight octets. PING, PONG and the like are dropped on the way
-//! out.
+//! A frame is its length, the flags, the body. The length counts the flags octet and takes one
+//! octet up to 254, otherwise `FF` and eight octets. Outbound PING, PONG and other commands are
+//! dropped.
 
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
@@ -38,7 +38,7 @@ struct V1 {
     seal: Rewriter,
     open: Rewriter,
     takes_subscriptions: bool,
-    /// The frame before announced this one.
+    /// True if the previous frame announced this one.
     inside_message: bool,
 }
 
@@ -72,13 +72,13 @@ impl Stage for V1 {
 
 enum Decoded {
     Short,
-    /// A length of 0, which has no flags and no body and is to be discarded silently.
+    /// A frame of length 0, without flags or body, to be discarded silently.
     Void(usize),
     Frame(Header),
 }
 
-/// Reads a 1.0 header. Reserved flags only SHOULD be zero, and 1.0 was never strict: they are
-/// ignored.
+/// Reads a 1.0 header. Ignores reserved flags, because they only SHOULD be zero and 1.0 was never
+/// strict.
 fn decode(bytes: &[u8]) -> Result<Decoded, ProtocolError> {
     let (len, len_octets) = match bytes {
         [] => return Ok(Decoded::Short),

@@ -1,9 +1,9 @@
 //! The stage for peers of ZMTP 2.0 (RFC 15) and, on publish-subscribe sockets, 3.0 (RFC 23).
 //!
-//! Their frames are those of 3.1, only subscriptions are messages. 2.0 knows no commands: none is
-//! sent, and one received is a reserved flag. To a 3.0 peer commands pass, PING and PONG too: RFC
-//! 23 lets a peer ignore those it does not know, and many implementations that announce 3.0 do have
-//! heartbeats.
+//! The frames are those of 3.1, except that subscriptions are messages. 2.0 has no commands: we
+//! send no commands to a 2.0 peer, and the flag of a received one is a reserved flag. To a 3.0 peer
+//! commands pass, PING and PONG included: RFC 23 lets a peer ignore unknown commands, and many
+//! implementations that announce 3.0 have heartbeats.
 
 use super::Stage;
 use super::rewrite::{Head, Rewriter};
@@ -25,7 +25,7 @@ struct V2 {
     open: Rewriter,
     commands: bool,
     takes_subscriptions: bool,
-    /// The frame before announced this one.
+    /// True if the previous frame announced this one.
     inside_message: bool,
 }
 

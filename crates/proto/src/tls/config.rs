@@ -1,4 +1,4 @@
-//! What the ends of TLS have to know, made once for an endpoint.
+//! Configuration of the ends of TLS, made once for an endpoint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion, version};
 use super::identity::{Identity, Shows};
 use super::verifier::{Clients, Servers, Trusted};
 
-/// What is wrong with the certificates, keys or names that were given.
+/// Fault in the given certificates, keys or names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadCredentials {
-    /// There is no certificate, or one that is none.
+    /// There is no certificate, or one is invalid.
     Certificate,
-    /// There is no key, or not one that can be used.
+    /// There is no key, or no usable key.
     Key,
     /// The key belongs to another certificate.
     OtherKey,
-    /// Of the certificates that are to be trusted one is none, or there is none.
+    /// There are no trusted certificates, or one of them is invalid.
     Trust,
-    /// No certificate can have the name.
+    /// No certificate can have this name.
     Name,
 }
 
@@ -44,12 +44,12 @@ impl fmt::Display for BadCredentials {
 
 impl std::error::Error for BadCredentials {}
 
-/// The versions of TLS that are spoken.
+/// Versions of TLS to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Versions {
     /// 1.3 only.
     Tls13,
-    /// 1.2, too: for the WebSockets of others.
+    /// 1.2 and 1.3. 1.2 is for WebSockets of other implementations.
     Tls12And13,
 }
 
@@ -63,7 +63,7 @@ impl Versions {
     }
 }
 
-/// What an end of TLS has to know.
+/// Configuration of one end of TLS.
 #[derive(Clone)]
 pub struct TlsConfig {
     pub(super) side: Side,
@@ -81,11 +81,11 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 impl TlsConfig {
-    /// A server. With `clients`, in PEM, clients have to show a certificate that leads to one of
-    /// them; if there is none in it, no client will do.
+    /// Makes a server. With `clients`, in PEM, a client must show a certificate that leads to one
+    /// of them. If `clients` holds no certificate, every client is refused.
     ///
     /// # Errors
-    /// [`BadCredentials`] if something is missing, malformed, or does not belong together.
+    /// Returns [`BadCredentials`] if something is missing, malformed, or does not belong together.
     pub fn server(
         own: Identity<'_>,
         clients: Option<&[u8]>,
@@ -110,12 +110,14 @@ impl TlsConfig {
         Ok(TlsConfig { side: Side::Server { config: Arc::new(config), clients }, number: 0 })
     }
 
-    /// A client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER), and
-    /// shows `own`, if the server asks for that. With a `name`, the server has to prove that it
-    /// goes by it; without one, `host`, where it was found, is only told to it.
+    /// Makes a client that trusts the certificates in `trusted` (PEM) and the `further` ones (DER).
+    /// It shows `own` if the server asks for a certificate. With a `name`, the server has to prove
+    /// that name. Without a `name`, the client only sends `host`, the host that it connected to, to
+    /// the server.
     ///
     /// # Errors
-    /// [`BadCredentials`] for malformed certificates, and for a name that no certificate can have.
+    /// Returns [`BadCredentials`] for malformed certificates, and for a name that no certificate
+    /// can have.
     pub fn client(
         trusted: &[u8],
         further: impl IntoIterator<Item = Vec<u8>>,
@@ -146,14 +148,14 @@ impl TlsConfig {
         Ok(TlsConfig { side: Side::Client { config: Arc::new(config), name: told }, number: 0 })
     }
 
-    /// With a number, by which its verdicts are told from those of others.
+    /// Sets a number that distinguishes the verdicts of this configuration from those of others.
     #[must_use]
     pub fn numbered(self, number: u64) -> Self {
         TlsConfig { number, ..self }
     }
 
-    /// Whether a server would let a client with these certificates in, now. Without a list of the
-    /// clients' it lets each in.
+    /// True if a server would accept a client with these certificates now. A server without a list
+    /// of client certificates accepts every client.
     pub fn admits(&self, certificates: &[Vec<u8>]) -> bool {
         let Side::Server { clients: Some(clients), .. } = &self.side else { return true };
         let shown: Vec<_> = certificates.iter().map(|one| CertificateDer::from(&one[..])).collect();
@@ -167,7 +169,8 @@ pub fn has_certificates(pem: &[u8]) -> bool {
     certificates_in(pem).is_some()
 }
 
-/// The certificates of a text in PEM; `None` if there is none, or one that is malformed.
+/// Returns the certificates of a text in PEM, or `None` if it has no certificate or a malformed
+/// one.
 pub(super) fn certificates_in(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
     (!certificates.is_empty()).then_some(certificates)

@@ -1,10 +1,10 @@
-//! What rustls's errors mean here.
+//! Converts errors of rustls into faults.
 
 use rustls::{CertificateError, Error};
 
 use crate::error::TlsFault;
 
-/// `is_new`: until now there was no handshake that had ended.
+/// `is_new` is true until a handshake has completed.
 pub(super) fn of(error: &Error, is_new: bool) -> TlsFault {
     match error {
         Error::InvalidMessage(_) if is_new => TlsFault::NotTls,

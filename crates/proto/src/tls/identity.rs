@@ -1,4 +1,4 @@
-//! What an end of TLS shows of itself.
+//! Certificate and key that an end of TLS shows.
 
 use std::sync::Arc;
 
@@ -13,19 +13,20 @@ use super::config::{BadCredentials, certificates_in};
 
 /// A certificate and its key, both in PEM.
 ///
-/// A server may have several, for several names: each certificate with those that lead from it to
-/// one the peers trust behind it, and all keys, in any order. A client's first one counts. A key
-/// without a certificate is passed over: it may be that of the next one.
+/// A server may have several certificates, for several names. Each certificate is followed by its
+/// chain to a certificate that the peers trust; the keys may be in any order. A client uses only
+/// its first certificate. A key without a certificate is skipped, because it may belong to the next
+/// certificate.
 #[derive(Clone, Copy)]
 pub struct Identity<'a> {
-    /// The certificate, and behind it those that lead from it to one the peers trust.
+    /// The certificate, followed by its chain to a certificate that the peers trust.
     pub certificates: &'a [u8],
-    /// Its secret key.
+    /// Secret key of the certificate.
     pub key: &'a [u8],
 }
 
 impl Identity<'_> {
-    /// Each certificate that has a key, with its chain, in the order in which they stand.
+    /// Returns each certificate that has a key, with its chain, in the order of the text.
     pub(super) fn read(&self, provider: &CryptoProvider) -> Result<Shows, BadCredentials> {
         let certificates = certificates_in(self.certificates).ok_or(BadCredentials::Certificate)?;
         let mut keys = Vec::new();
@@ -41,7 +42,7 @@ impl Identity<'_> {
             let with = |key: &Arc<_>| CertifiedKey::new(vec![certificate.clone()], Arc::clone(key));
             match (keys.iter().map(with).find(|both| both.keys_match().is_ok()), shows.last_mut()) {
                 (Some(both), _) => shows.push(both),
-                // It leads on from the one before it.
+                // This certificate continues the chain of the previous one.
                 (None, Some(last)) => last.cert.push(certificate),
                 (None, None) => {
                     ParsedCertificate::try_from(&certificate).map_err(|_| BadCredentials::Certificate)?;
@@ -53,19 +54,19 @@ impl Identity<'_> {
     }
 }
 
-/// What can be shown; there is at least one.
+/// Certificates that this end can show, at least one.
 #[derive(Debug)]
 pub(super) struct Shows(Vec<Arc<CertifiedKey>>);
 
 impl Shows {
-    /// The first one alone.
+    /// Returns only the first certificate.
     pub(super) fn first(self) -> Option<SingleCertAndKey> {
         self.0.into_iter().next().map(SingleCertAndKey::from)
     }
 }
 
-/// The first one that has the name that the client asks for (RFC 6066, 3) and a kind of key that it
-/// knows; where none has, the first one of all.
+/// Chooses the first certificate that has the name that the client asks for (RFC 6066, 3) and a
+/// kind of key that the client knows. If no certificate fits, chooses the first one of all.
 impl ResolvesServerCert for Shows {
     fn resolve(&self, client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let knows = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(client.signature_schemes()).is_some();

@@ -5,8 +5,7 @@ use crate::carrier::Direct;
 use crate::socket_type::SocketType;
 use crate::ws::{Config, Role, WebSocket};
 
-/// A certificate of example.org, signed by itself, good until 2126; and its key, which protects
-/// nothing.
+/// A self-signed certificate of example.org, valid until 2126, and its key, which is not a secret.
 const CERTIFICATE: &[u8] = b"\
 -----BEGIN CERTIFICATE-----\n\
 MIIBizCCATCgAwIBAgIUbI02T2J6Xd8n1cIut4OlozLqgj4wCgYIKoZIzj0EAwIw\n\
@@ -49,25 +48,25 @@ fn server() -> Identity<'static> {
     identity(certificates::SERVER, certificates::SERVER_KEY)
 }
 
-/// A client that trusts these and wants this name.
+/// A client that trusts these certificates and requires this name.
 fn trusting(pem: &[u8], name: Option<&str>) -> TlsConfig {
     TlsConfig::client(pem, [], None, name, "127.0.0.1", Versions::Tls13).unwrap()
 }
 
-/// The ends of WebSockets.
+/// The two ends of a WebSocket.
 fn sockets(client: &TlsConfig) -> [Tls<WebSocket>; 2] {
     let role = Role::Client { host: "example.org".into(), path: "/".into() };
     let server = TlsConfig::server(OWN, None, Versions::Tls12And13).unwrap();
     [Tls::new(client, socket(role)).unwrap(), Tls::new(&server, socket(Role::Server)).unwrap()]
 }
 
-/// The ends of ZMTP as it is.
+/// The two ends of a stream that carries ZMTP directly.
 fn pair(client: &TlsConfig, server: &TlsConfig) -> [Tls<Direct>; 2] {
     [Tls::new(client, Direct).unwrap(), Tls::new(server, Direct).unwrap()]
 }
 
-/// Passes bytes on in pieces until both are quiet; what each has opened. What an end says after a
-/// fault still reaches the other one.
+/// Passes bytes on in pieces until both ends are silent, and returns the bytes that each end has
+/// opened. The output of an end after a fault still reaches the other end.
 fn talk<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize) -> Result<[Vec<u8>; 2], [ProtocolError; 2]> {
     let mut opened = [Vec::new(), Vec::new()];
     let mut faults = [None, None];
@@ -93,7 +92,7 @@ fn talk<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize) -> Result<[Vec<u8>; 2]
     }
 }
 
-/// The faults that client and server find.
+/// Returns the faults that client and server report.
 fn faults(client: &TlsConfig, server: &TlsConfig) -> [TlsFault; 2] {
     let faults = talk(&mut pair(client, server), 1000).expect_err("they are not to get on");
     assert!(faults.iter().all(ProtocolError::may_pass));
@@ -108,7 +107,7 @@ fn two_ends_talk_in_any_pieces() {
     let client = TlsConfig::client(CERTIFICATE, [], None, None, "127.0.0.1", Versions::Tls12And13).unwrap();
     for piece in [1, 5, 100, 100_000] {
         let mut ends = sockets(&client);
-        // The greeting of ZMTP that each WebSocket plays once it is open.
+        // Each WebSocket plays this greeting of ZMTP once it is open.
         let greetings = talk(&mut ends, piece).unwrap();
         assert!(greetings.iter().all(|greeting| greeting.len() == 64), "pieces of {piece}");
         let plain = [&[0; 64][..], b"\x02\0\0\0\0\0\x01\x11\x70", &[b'x'; 70_000]].concat();
@@ -120,7 +119,7 @@ fn two_ends_talk_in_any_pieces() {
     }
 }
 
-/// Sends this in both directions, and says goodbye.
+/// Sends `plain` in both directions and ends the connection.
 fn exchange<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize, plain: &[u8], expected: &[u8]) {
     for from in [0, 1] {
         let (mut wire, mut out) = (Vec::new(), Vec::new());
@@ -137,7 +136,8 @@ fn exchange<C: Carrier>(ends: &mut [Tls<C>; 2], piece: usize, plain: &[u8], expe
 
 #[test]
 fn of_several_certificates_the_one_with_the_name_is_shown() {
-    // Each is good for a client that trusts it alone, so what was shown is seen.
+    // Each certificate is accepted by a client that trusts only that one, which shows the server's
+    // choice.
     let [first, second] = [CERTIFICATE, certificates::SERVER.as_bytes()];
     let [ca, own_key, server_key] = [certificates::CA.as_bytes(), KEY, certificates::SERVER_KEY.as_bytes()];
     let both = [first, second, ca].concat();
@@ -146,12 +146,12 @@ fn of_several_certificates_the_one_with_the_name_is_shown() {
         let server = TlsConfig::server(own, None, Versions::Tls13).unwrap();
         let shows = |trusted, name| talk(&mut pair(&trusting(trusted, Some(name)), &server), 1000).is_ok();
         assert!(shows(ca, "localhost") && !shows(first, "localhost"));
-        // Both have it.
+        // Both certificates have this name.
         assert!(shows(first, "example.org") && !shows(ca, "example.org"));
-        // None has it, and an address is not told.
+        // No certificate has this name, and an address is not sent to the server.
         assert!(shows(first, "example.com") && shows(first, "127.0.0.1") && !shows(ca, "127.0.0.1"));
     }
-    // One of the keys may have no certificate yet; the first certificate has its key.
+    // One of the keys may have no certificate yet, but the first certificate has its key.
     let keys = [own_key, server_key].concat();
     let server = |certificates, key| TlsConfig::server(Identity { certificates, key }, None, Versions::Tls13);
     assert!(server(second, &keys).is_ok());
@@ -199,7 +199,7 @@ fn what_has_expired_is_of_no_use() {
     let ca = certificates::CA.as_bytes();
     let found = faults(&trusting(ca, None), &at);
     assert_eq!(found, [TlsFault::Expired, TlsFault::Refused(45)]);
-    // Nor if it is trusted itself.
+    // An expired certificate is refused even if it is trusted itself.
     let itself = trusting(certificates::EXPIRED.as_bytes(), None);
     assert_eq!(faults(&itself, &at)[0], TlsFault::Expired);
 }
@@ -210,7 +210,8 @@ fn what_is_trusted_itself_needs_no_name() {
     let at = TlsConfig::server(own, None, Versions::Tls13).unwrap();
     let itself = trusting(certificates::SELF_SIGNED.as_bytes(), Some("example.org"));
     assert!(talk(&mut pair(&itself, &at), 1000).is_ok());
-    // Trusted as one of the system's, it is the end of a chain, and the name counts.
+    // If the certificate is trusted as one of the system's, it is the end of a chain, and the name
+    // counts.
     let certificate = config::certificates_in(CERTIFICATE).unwrap()[0].to_vec();
     let named = |name| {
         let system = [certificate.clone()];
@@ -236,16 +237,17 @@ fn clients_prove_what_they_are() {
     assert_eq!(faults(&with(None), &at), [TlsFault::Refused(116), TlsFault::NoCertificate]);
     let mallory = identity(certificates::OTHER_CLIENT, certificates::OTHER_CLIENT_KEY);
     assert_eq!(faults(&with(Some(mallory)), &at), [TlsFault::Refused(48), TlsFault::Untrusted]);
-    // One for servers is none for clients.
+    // A server certificate is not valid for a client.
     assert_eq!(faults(&with(Some(server())), &at)[1], TlsFault::BadCertificate);
-    // By another list, by one that names it itself, and by an empty one.
+    // Judged with another list, with a list that has the certificate itself, and with an empty
+    // list.
     let by = |clients: &[u8]| TlsConfig::server(server(), Some(clients), Versions::Tls13).unwrap();
     assert!(!by(certificates::OTHER_CA.as_bytes()).admits(&shown.certificates));
     assert!(by(certificates::CLIENT.as_bytes()).admits(&shown.certificates));
     assert!(!by(b"").admits(&shown.certificates) && !at.admits(&[]));
     assert!(talk(&mut pair(&with(Some(alice)), &by(certificates::CLIENT.as_bytes())), 1000).is_ok());
     assert_eq!(faults(&with(Some(alice)), &by(b""))[1], TlsFault::Untrusted);
-    // A server that does not ask is shown nothing.
+    // A client shows no certificate to a server that does not ask for one.
     let mut ends = pair(&with(Some(alice)), &TlsConfig::server(server(), None, Versions::Tls13).unwrap());
     talk(&mut ends, 1000).unwrap();
     assert_eq!(ends[1].shown(), None);
@@ -302,7 +304,7 @@ fn what_is_not_tls_is_refused() {
 #[test]
 fn a_handshake_message_is_not_larger_than_it_may_be() {
     let mut end = Tls::new(&TlsConfig::server(OWN, None, Versions::Tls13).unwrap(), Direct).unwrap();
-    // The beginning of a ClientHello of 16 MiB, in records of 16 KiB without end.
+    // Sends the beginning of a ClientHello of 16 MiB, in an endless series of records of 16 KiB.
     let mut record = [&b"\x16\x03\x01\x40\0"[..], &[0; 1 << 14]].concat();
     record[5..9].copy_from_slice(&[1, 0xff, 0xff, 0xff]);
     let mut taken = 0;

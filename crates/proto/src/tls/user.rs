@@ -1,9 +1,9 @@
-//! Which user a certificate belongs to.
+//! Finds the user that a certificate belongs to.
 
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
-/// The longest name.
+/// Maximum length of a name.
 const LONGEST: usize = 255;
 /// Tags of DER.
 const SEQUENCE: u8 = 0x30;
@@ -15,9 +15,9 @@ const IA5_STRING: u8 = 0x16;
 /// The object identifier of a common name, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// The common name of a certificate's subject; where it has none, the first URI among its other
-/// names, or else the first DNS name. Empty if there is nothing of that. The chain is judged
-/// already.
+/// Returns the common name of a certificate's subject. Without a common name, returns the first URI
+/// of its alternative names, or else the first DNS name; empty if there is none. The chain has
+/// already been verified.
 pub(super) fn name(certificate: &CertificateDer<'_>) -> String {
     let Ok(parsed) = EndEntityCert::try_from(certificate) else { return String::new() };
     let common = common_name(parsed.subject());
@@ -34,11 +34,11 @@ pub(super) fn name(certificate: &CertificateDer<'_>) -> String {
 enum Found<'a> {
     Nothing,
     One(&'a str),
-    /// Two, or one that is no text: it could be taken for another.
+    /// Two common names, or one that is not text. Such a name could be mistaken for another.
     Nonsense,
 }
 
-/// The common name in the parts of a distinguished name.
+/// Finds the common name in the parts of a distinguished name.
 fn common_name(mut subject: &[u8]) -> Found<'_> {
     let mut found = Found::Nothing;
     while !subject.is_empty() {

@@ -1,4 +1,4 @@
-//! Whose certificates are trusted.
+//! Verifies certificates against the trusted ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use rustls::{
 
 use super::config::{BadCredentials, certificates_in};
 
-/// Certificates that are trusted.
+/// Trusted certificates.
 pub(super) struct Trusted {
-    /// Good as they are.
+    /// Certificates that are trusted themselves.
     pinned: Vec<CertificateDer<'static>>,
-    /// The ends of chains.
+    /// Certificates at which a chain may end.
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
 }
@@ -33,14 +33,14 @@ impl Trusted {
         let pinned =
             if pem.is_empty() { Vec::new() } else { certificates_in(pem).ok_or(BadCredentials::Trust)? };
         let mut roots = RootCertStore::empty();
-        // What cannot be the end of a chain may still be trusted for itself.
+        // A certificate that cannot be the end of a chain may still be trusted itself.
         roots.add_parsable_certificates(pinned.iter().cloned());
         roots.add_parsable_certificates(further.into_iter().map(CertificateDer::from));
         Ok(Trusted { pinned, roots: Arc::new(roots), provider: provider.clone() })
     }
 
-    /// Whether it is itself among them. It may have expired even so, which `judged`, the verdict
-    /// about its chain, has found out first.
+    /// True if the certificate is itself among the trusted ones. Such a certificate may still have
+    /// expired: `judged`, the verdict about its chain, reports that first.
     fn has<T>(&self, certificate: &CertificateDer<'_>, judged: &Result<T, Error>) -> bool {
         use CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
         let is_in_time = !matches!(
@@ -139,7 +139,7 @@ impl ServerCertVerifier for Servers {
 /// Judges the certificates of clients.
 pub(super) struct Clients {
     trusted: Trusted,
-    /// Judges by chains; `None` if they would have no end.
+    /// Verifies chains; `None` if no certificate can end a chain.
     chains: Option<Arc<dyn ClientCertVerifier>>,
 }
 

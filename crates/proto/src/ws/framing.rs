@@ -1,9 +1,9 @@
 //! WebSocket frames (RFC 6455, section 5) from ZMTP frames, and back (RFC 45, "Framing").
 //!
-//! A ZMTP frame is one binary message: an octet of flags, then the body. Bodies stream through as
-//! they come; only a message that the peer has cut into fragments is put together first, because a
-//! ZMTP frame begins with its length. Frames of our own go out between two others, at most one of
-//! each kind: a peer that floods us with pings gets the last one answered (section 5.5.3).
+//! A ZMTP frame is one binary message: an octet of flags, then the body. Bodies stream through.
+//! Only a message that the peer has cut into fragments is assembled first, because a ZMTP frame
+//! begins with its length. Our control frames are written between two other frames, at most one of
+//! each kind: if a peer floods us with pings, we answer only the last one (section 5.5.3).
 
 use super::mask::{self, Masks};
 use crate::error::{Clause, ProtocolError};
@@ -17,7 +17,7 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
-/// In the second octet: a mask follows the length.
+/// Bit of the second octet: a mask follows the length.
 const MASKED: u8 = 0x80;
 /// The longest payload of a control frame.
 const MAX_CONTROL: u64 = 125;
@@ -29,26 +29,26 @@ const ZWS_MORE: u8 = 1;
 /// ZWS flag: a command.
 const ZWS_COMMAND: u8 = 2;
 
-/// Status of an orderly end.
+/// Status of an orderly close.
 pub(super) const NORMAL: u16 = 1000;
-/// Status of an end because of what the peer did.
+/// Status of a close caused by a violation of the protocol.
 pub(super) const PROTOCOL_ERROR: u16 = 1002;
 
-/// From ZMTP frames to the wire.
+/// Converts ZMTP frames to WebSocket frames.
 pub(super) struct Sealer {
-    /// A client has masks.
+    /// Source of masks. Only clients have one.
     masks: Option<Masks>,
-    /// The header of a ZMTP frame, as far as it has come.
+    /// Header of a ZMTP frame, as far as it has arrived.
     header: Vec<u8>,
-    /// Bytes of the body still to come, with the mask and its phase.
+    /// Bytes of the body still to come. `mask` and its phase apply to them.
     body: u64,
     mask: [u8; 4],
     phase: usize,
-    /// Payloads of control frames that wait for their turn.
+    /// Payloads of control frames that wait to be sent.
     ping: bool,
     pong: Option<Vec<u8>>,
     close: Option<Vec<u8>>,
-    /// There was no memory for the body of a frame.
+    /// True if there was no memory for the body of a frame.
     exhausted: bool,
 }
 
@@ -79,7 +79,7 @@ impl Sealer {
         self.pong = Some(payload);
     }
 
-    /// `payload` is a status, or what the peer has sent.
+    /// Schedules a close frame. `payload` is a status, or the payload of the peer's close frame.
     pub(super) fn close(&mut self, payload: &[u8]) {
         self.close = Some(payload.to_vec());
     }
@@ -125,14 +125,13 @@ impl Sealer {
                     self.phase = 1;
                     self.body = header.body_len;
                 }
-                // Not from our own queues.
+                // Our own queues never contain such a header.
                 Err(_) => self.body = u64::MAX,
             }
         }
     }
 
-    /// No frame follows any more: what is to be said before the end, if that is possible between
-    /// two frames.
+    /// Appends the final control frames if the stream is between two frames. No frame follows them.
     pub(super) fn last(&mut self, out: &mut Vec<u8>) {
         if self.body == 0 {
             self.put_control(out);
@@ -168,7 +167,7 @@ impl Sealer {
                 out.extend(length.to_be_bytes());
             }
         }
-        // Without masks the mask is all zeroes, which changes nothing.
+        // Without masks the mask is zero, which leaves the bytes unchanged.
         if let Some(masks) = &mut self.masks {
             self.mask = masks.next();
             out.extend(self.mask);
@@ -176,42 +175,42 @@ impl Sealer {
     }
 }
 
-/// What the peer's control frames ask for.
+/// Requests in the peer's control frames.
 #[derive(Default)]
 pub(super) struct Said {
     /// The payload of the last ping.
     pub(super) ping: Option<Vec<u8>>,
-    /// The status of a close frame, to be sent back.
+    /// Status of a close frame, to be returned to the peer.
     pub(super) close: Option<Vec<u8>>,
 }
 
 enum Payload {
-    /// The next frame's header is awaited.
+    /// Waits for the header of the next frame.
     None,
-    /// The flags of a ZMTP frame that comes in one piece.
+    /// The flags of a ZMTP frame that is not fragmented.
     Flags,
-    /// Its body.
+    /// The body of such a frame.
     Body,
-    /// A piece of a message in fragments.
+    /// A fragment of a message.
     Fragment { last: bool },
     /// A control frame.
     Control(u8),
 }
 
-/// From the wire to ZMTP frames.
+/// Converts WebSocket frames to ZMTP frames.
 pub(super) struct Opener {
-    /// Whether the peer has to mask, or must not.
+    /// True if the peer must mask its frames, false if it must not.
     masked: bool,
-    /// The largest message that is put together from fragments. `None` in the handshake: what its
-    /// own bytes bring along behind it is judged when it is done, but until then no more is kept
-    /// than a command may be long.
+    /// Largest message that is assembled from fragments. `None` during the handshake: a message
+    /// that follows the handshake in the same read is judged after the handshake, and until then at
+    /// most the length of a command is kept.
     limit: Option<u64>,
     header: Vec<u8>,
     payload: Payload,
     left: u64,
     mask: [u8; 4],
     phase: usize,
-    /// A message in fragments, as far as it has come; with its flags.
+    /// The fragments received so far, starting with the octet of flags.
     fragments: Option<Vec<u8>>,
     control: Vec<u8>,
 }
@@ -239,8 +238,8 @@ impl Opener {
         self.header.len() + self.control.len() + self.fragments.as_ref().map_or(0, Vec::len)
     }
 
-    /// Takes the next bytes of the wire, and appends ZMTP frames. Nothing behind a close frame is
-    /// looked at.
+    /// Takes the next bytes from the wire and appends ZMTP frames. Ignores all bytes after a close
+    /// frame.
     pub(super) fn push(&mut self, mut wire: &[u8], out: &mut Vec<u8>) -> Result<Said, ProtocolError> {
         let mut said = Said::default();
         loop {
@@ -275,11 +274,11 @@ impl Opener {
         }
     }
 
-    /// Judges the header once it is whole.
+    /// Judges the header once it is complete.
     fn head(&mut self) -> Result<(), ProtocolError> {
         let [first, second, rest @ ..] = &self.header[..] else { return Ok(()) };
         let (fin, opcode) = (first & FIN != 0, first & !FIN);
-        // Also if a reserved bit is set.
+        // An opcode with a reserved bit set is unknown.
         let known = matches!(opcode, CONTINUATION | BINARY | CLOSE | PING | PONG);
         let in_message = self.fragments.is_some();
         let in_place = opcode >= CLOSE || in_message == (opcode == CONTINUATION);
@@ -320,15 +319,15 @@ impl Opener {
         Ok(())
     }
 
-    /// Whether the message in fragments may be as large as it is with `more` bytes more, and with
-    /// what its fragment announces.
+    /// Checks the size of the fragmented message: the bytes so far, `more` new bytes, and the
+    /// announced rest of the fragment.
     fn check_size(&self, more: usize) -> Result<(), ProtocolError> {
         let come = (self.fragments.as_ref().map_or(0, Vec::len) as u64).saturating_add(more as u64);
         let (size, limit) = match self.limit {
             Some(limit) => (come.saturating_add(self.left), limit),
             None => (come, MAX_COMMAND),
         };
-        // Without the octet of flags.
+        // Does not count the octet of flags.
         let size = size.saturating_sub(1);
         if size > limit { Err(ProtocolError::TooLarge { size, limit }) } else { Ok(()) }
     }

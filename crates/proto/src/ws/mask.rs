@@ -1,9 +1,9 @@
-//! The masks of a WebSocket client (RFC 6455, section 5.3): so that the program that chooses the
-//! bodies does not choose what is on the wire.
+//! The masks of a WebSocket client (RFC 6455, section 5.3). With masks, the program that chooses
+//! the bodies does not control the bytes on the wire.
 
 use sha1::{Digest, Sha1};
 
-/// Makes masks that cannot be foretold: hashes of a secret and a counter.
+/// Makes unpredictable masks: hashes of a secret and a counter.
 pub(super) struct Masks {
     secret: [u8; 32],
     counter: u64,
@@ -17,7 +17,7 @@ impl Masks {
         Masks { secret, counter: 0, block: [0; 20], used: 20 }
     }
 
-    /// The mask of the next frame.
+    /// Returns the mask of the next frame.
     pub(super) fn next(&mut self) -> [u8; 4] {
         if self.used == self.block.len() {
             self.counter += 1;
@@ -33,7 +33,7 @@ impl Masks {
         mask
     }
 
-    /// The bytes of a Sec-WebSocket-Key.
+    /// Returns the bytes of a Sec-WebSocket-Key.
     pub(super) fn nonce(&mut self) -> [u8; 16] {
         let mut nonce = [0; 16];
         nonce.chunks_exact_mut(4).for_each(|four| four.copy_from_slice(&self.next()));
@@ -41,8 +41,7 @@ impl Masks {
     }
 }
 
-/// Masks, or unmasks, bytes that stand `phase` bytes behind the start of a payload. Returns the
-/// phase behind them.
+/// Masks or unmasks bytes that start at offset `phase` of a payload. Returns the phase after them.
 pub(super) fn apply(bytes: &mut [u8], mut mask: [u8; 4], phase: usize) -> usize {
     mask.rotate_left(phase % 4);
     let wide = u64::from_ne_bytes([mask, mask].as_flattened().first_chunk().copied().unwrap_or_default());

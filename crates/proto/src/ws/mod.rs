@@ -8,10 +8,10 @@
 //!   stream
 //! ```
 //!
-//! The greeting of ZMTP stays at home: ours is swallowed, the peer's is made up from what the
-//! opening has settled: 3.0 for `ZWS2.0/MECHANISM`, so that subscriptions are messages, and 2.0 for
-//! the bare `ZWS2.0`, where the first message is a routing id. A client masks what it sends.
-//! Fragmented messages are put together; text and reserved frames are refused.
+//! The greeting of ZMTP is not sent: our own is swallowed, and the peer's is generated from the
+//! result of the opening. It announces 3.0 for `ZWS2.0/MECHANISM`, so that subscriptions are
+//! messages, and 2.0 for the bare `ZWS2.0`, where the first message is a routing id. A client masks
+//! its frames. Fragmented messages are assembled; text and reserved frames are refused.
 
 mod framing;
 mod mask;
@@ -26,45 +26,45 @@ use framing::{Opener, Sealer};
 use mask::Masks;
 use opening::{Opening, Protocol};
 
-/// Which end we are.
+/// Role of our end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The end that asks.
+    /// The end that sends the request.
     Client {
-        /// What stands in the Host header: with the port, unless it is the usual one.
+        /// Value of the Host header: with the port, unless it is the default one.
         host: String,
-        /// What is asked for, with its leading slash.
+        /// Path of the request, with its leading slash.
         path: String,
     },
-    /// The end that is asked. Any host and path will do.
+    /// The end that answers the request. It accepts any host and path.
     Server,
 }
 
-/// What a WebSocket has to know.
+/// Configuration of a WebSocket.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which end we are.
+    /// Role of our end.
     pub role: Role,
     /// Our socket type.
     pub socket_type: SocketType,
-    /// The name of our mechanism, as it stands in a greeting.
+    /// Name of our mechanism, as it stands in a greeting.
     pub mechanism: &'static str,
-    /// Whether we are the mechanism's server.
+    /// True if we are the mechanism's server.
     pub as_server: bool,
-    /// The largest message accepted.
+    /// Largest message to accept.
     pub max_msg_size: Option<u64>,
     /// Unpredictable bytes, for the key of the opening and for the masks.
     pub seed: [u8; 32],
 }
 
-/// Octets of the greetings that are not sent.
+/// Lengths in octets of the greetings that are not sent.
 const GREETING: usize = greeting::GREETING_LEN;
 const OLDER_GREETING: usize = greeting::V2_GREETING_LEN;
 
 enum Phase {
     Opening(Opening),
     Open,
-    /// Over: by the peer's close frame, by ours, or by an error.
+    /// Closed by the peer's close frame, by our close frame, or by an error.
     Closed,
 }
 
@@ -75,20 +75,20 @@ pub struct WebSocket {
     mechanism: &'static str,
     as_server: bool,
     max_msg_size: Option<u64>,
-    /// HTTP to be written before any frame.
+    /// HTTP bytes to write before any frame.
     http: Vec<u8>,
-    /// ZMTP bytes that were sealed before it was open: our signature.
+    /// ZMTP bytes sealed before the WebSocket was open: our signature.
     held: Vec<u8>,
-    /// Bytes of our greeting still to be swallowed.
+    /// Number of bytes of our greeting still to be swallowed.
     swallow: usize,
     sealer: Sealer,
     opener: Opener,
-    /// The peer's close frame has come.
+    /// True if the peer's close frame has arrived.
     ended: bool,
 }
 
 impl WebSocket {
-    /// Starts: a client's request is ready to be written.
+    /// Starts the opening. A client's request is ready to be written.
     pub fn new(config: Config) -> Self {
         let mut masks = Masks::new(config.seed);
         let client = matches!(config.role, Role::Client { .. });
@@ -109,7 +109,7 @@ impl WebSocket {
         }
     }
 
-    /// The opening has settled on this protocol: plays the peer's greeting.
+    /// Completes the opening with this protocol, and generates the peer's greeting.
     fn opened(&mut self, protocol: Protocol, out: &mut Vec<u8>) {
         out.extend_from_slice(&greeting::signature(0));
         match protocol {
@@ -154,7 +154,7 @@ impl Stage for WebSocket {
     fn seal(&mut self, zmtp: &[u8], out: &mut Vec<u8>) {
         out.append(&mut self.http);
         match &mut self.phase {
-            // The session waits for the peer's greeting, and so will not say much.
+            // The session waits for the peer's greeting, so it sends little until then.
             Phase::Opening(_) => {
                 self.held.extend_from_slice(&zmtp[..zmtp.len().min(GREETING - self.held.len())])
             }
@@ -178,7 +178,7 @@ impl Stage for WebSocket {
                 Err(clause) => Err(self.fail(clause.into())),
             },
             Phase::Open => self.open_frames(wire, out),
-            // What comes behind a close frame means nothing.
+            // Bytes after a close frame have no meaning.
             Phase::Closed if self.ended => Ok(()),
             Phase::Closed => Err(Clause::WebSocketFrame.into()),
         }

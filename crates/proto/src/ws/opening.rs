@@ -1,7 +1,7 @@
 //! The opening handshake (RFC 6455, section 4), with ZWS's protocols (RFC 45, "Handshake").
 //!
-//! Each side gathers one head of at most [`MAX_HEAD`] bytes and judges it whole. `Origin`, cookies
-//! and extensions are of no account; a server takes any path and any host, as libzmq's does.
+//! Each side gathers one head of at most [`MAX_HEAD`] bytes and judges it as a whole. `Origin`,
+//! cookies and extensions are ignored. A server accepts any path and any host, as libzmq's does.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,14 +12,14 @@ use crate::error::Clause;
 
 /// The largest head of a request or an answer, in bytes.
 const MAX_HEAD: usize = 8 * 1024;
-/// The most header lines of one.
+/// Maximum number of header lines in a head.
 const MAX_HEADERS: usize = 64;
-/// What RFC 6455 joins with a key.
+/// Text that RFC 6455 appends to a key.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The protocol without a mechanism.
 const BARE: &str = "ZWS2.0";
 
-/// What the two ends have settled on.
+/// Protocol that the two ends have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// `ZWS2.0/` and our mechanism.
@@ -31,13 +31,13 @@ pub(super) enum Protocol {
 /// An opening in progress.
 pub(super) struct Opening {
     mechanism: &'static str,
-    /// What a server must answer; `None` if we are the server.
+    /// Value that a server must answer; `None` if we are the server.
     accept: Option<String>,
     head: Vec<u8>,
 }
 
 impl Opening {
-    /// A client's request goes to `out`.
+    /// Starts the opening. Appends a client's request to `out`.
     pub(super) fn start(role: &Role, mechanism: &'static str, nonce: [u8; 16], out: &mut Vec<u8>) -> Self {
         let mut accept = None;
         if let Role::Client { host, path } = role {
@@ -60,8 +60,8 @@ impl Opening {
         self.head.len()
     }
 
-    /// Takes bytes of the peer. Once the head is whole: what is settled, and the bytes behind it. A
-    /// server's answer goes to `out`, a refusal too.
+    /// Takes bytes of the peer. Once the head is complete, returns the agreed protocol and the
+    /// bytes after the head. Appends a server's answer, or its refusal, to `out`.
     pub(super) fn push(
         &mut self,
         wire: &[u8],
@@ -150,13 +150,13 @@ fn judge_answer(head: &[u8], accept: &str, mechanism: &str) -> Result<Protocol, 
     let good = head.has("Upgrade", "websocket")
         && head.has("Connection", "upgrade")
         && head.first("Sec-WebSocket-Accept") == Some(accept.as_bytes())
-        // We have asked for none.
+        // We have not asked for extensions.
         && head.first("Sec-WebSocket-Extensions").is_none();
     let protocol = head.first("Sec-WebSocket-Protocol").and_then(|name| protocol(name, mechanism));
     protocol.filter(|_| good).ok_or(Clause::WebSocketOpening)
 }
 
-/// What a protocol's name means to an end with this mechanism.
+/// Returns the meaning of a protocol name for an end with this mechanism.
 fn protocol(name: &[u8], mechanism: &str) -> Option<Protocol> {
     match name.strip_prefix(BARE.as_bytes())? {
         b"" if mechanism == "NULL" => Some(Protocol::Bare),
@@ -181,7 +181,7 @@ impl<'h> Head<'h> {
         self.values(name).next().map(<[u8]>::trim_ascii)
     }
 
-    /// The parts of a list, however many lines it is on.
+    /// Returns the parts of a list, which may span several header lines.
     fn tokens(&self, name: &'static str) -> impl Iterator<Item = &'h [u8]> + use<'h> {
         self.values(name).flat_map(|value| value.split(|&byte| byte == b',')).map(<[u8]>::trim_ascii)
     }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn golden_accept() {
-        // The worked example of RFC 6455, section 1.3.
+        // This is the worked example of RFC 6455, section 1.3.
         assert_eq!(accept_of(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 

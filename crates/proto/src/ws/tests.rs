@@ -31,7 +31,7 @@ fn session(socket_type: SocketType, routing_id: &[u8]) -> Session {
     })
 }
 
-/// One end from the opening to the traffic.
+/// One end, from the opening to the traffic.
 struct End {
     carrier: Option<Box<dyn Carrier>>,
     session: Session,
@@ -106,8 +106,8 @@ fn request(extra: &str, protocols: &str) -> String {
     )
 }
 
-/// A server that has talked its way through the opening by the bare protocol, and the routing id
-/// that came.
+/// Makes a server that has completed the opening with the bare protocol and has received the
+/// routing id.
 fn open_server(socket_type: SocketType) -> End {
     let mut end = End::new(server(socket_type), session(socket_type, b""));
     end.take(request("", "ZWS2.0").as_bytes(), &mut Vec::new()).unwrap();
@@ -118,7 +118,7 @@ fn open_server(socket_type: SocketType) -> End {
     end
 }
 
-/// Shakes hands in pieces of `piece` bytes.
+/// Runs the opening in pieces of `piece` bytes.
 fn shake(first: &mut End, second: &mut End, piece: usize) {
     loop {
         let mut quiet = true;
@@ -195,7 +195,7 @@ fn golden_request_and_answer() {
     let wire = [end.say(), end.say()].concat();
     let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                   Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n";
-    // The frame is what libzmq 4.3.5 sends.
+    // libzmq 4.3.5 sends this frame.
     assert_eq!(wire, [answer.as_bytes(), b"\x82\x1b\x02\x05READY\x0bSocket-Type\0\0\0\x04PAIR"].concat());
 }
 
@@ -231,8 +231,8 @@ fn what_comes_with_the_handshake_is_not_lost() {
     wire.extend(&masked(0x82, b"\0two")[..5]);
     end.take(&wire, &mut Vec::new()).unwrap();
     while !end.say().is_empty() {}
-    // The session has to see the greeting that the carrier plays, and the routing id, before it is
-    // done.
+    // The handshake is complete only after the session has seen the carrier's generated greeting
+    // and the routing id.
     let mut out = Vec::new();
     end.stage().open(&masked(0x82, b"\0two")[5..], &mut out).unwrap();
     assert_eq!(out, [frame(0, b"one"), frame(0, b"two")].concat());
@@ -286,7 +286,7 @@ fn bad_answers_end_it() {
     answerer.seal(&[], &mut good);
     let good = String::from_utf8(good).unwrap();
     let judged = |answer: &str| {
-        // The same seed, so the same key.
+        // The seed is the same, so the key is the same.
         let mut socket = client(SocketType::Pair);
         socket.open(answer.as_bytes(), &mut Vec::new())
     };
@@ -334,7 +334,7 @@ fn sizes_are_checked_before_anything_is_kept() {
     config.max_msg_size = Some(1000);
     let mut socket = WebSocket::new(config);
     socket.open(request("", "ZWS2.0").as_bytes(), &mut Vec::new()).unwrap();
-    // During the handshake what is kept of fragments is bounded whatever the option says.
+    // During the handshake the memory for fragments is bounded whatever the option says.
     let head = [&[0x02, 0xFF][..], &(1_u64 << 40).to_be_bytes(), &[0; 4]].concat();
     let mut out = Vec::new();
     socket.open(&head, &mut out).unwrap();
@@ -349,7 +349,7 @@ fn sizes_are_checked_before_anything_is_kept() {
     assert_eq!(opener.buffered(), 1001);
     let error = opener.push(&masked(0x00, &[0; 1]), &mut out).err().unwrap();
     assert_eq!(error, ProtocolError::TooLarge { size: 1001, limit: 1000 });
-    // What came behind the handshake in the same read is judged when it is done.
+    // Data that followed the handshake in the same read is judged after the handshake.
     for (limit, good) in [(1000, false), (200_000, true)] {
         let mut opener = Opener::new(true);
         let wire = [masked(0x02, &[0; 60_000]), masked(0x80, &[0; 60_000])].concat();
@@ -357,8 +357,8 @@ fn sizes_are_checked_before_anything_is_kept() {
         opener.set_limit(limit);
         assert_eq!(opener.push(&wire[50_000..], &mut out).is_ok(), good);
     }
-    // In one piece the size is in the header of the ZMTP frame, where the engine judges it; nothing
-    // is held back.
+    // Without fragments the header of the ZMTP frame has the size, and the engine judges it there.
+    // No bytes are held back.
     out.clear();
     let mut opener = Opener::new(true);
     opener.set_limit(1000);
@@ -418,13 +418,13 @@ fn pings_and_goodbyes() {
     assert_eq!(end.say(), [&b"\x8a\x02"[..], &9999_u16.to_be_bytes()].concat());
     assert!(!end.stage().has_output() && out.is_empty());
 
-    // Ours become the carrier's; other commands stay what they are.
+    // Our PINGs become pings of the carrier. Other commands stay unchanged.
     let (mut plain, mut wire) = (Vec::new(), Vec::new());
     put_ping(&mut plain, 10, b"context");
     end.stage().seal_control(&plain, &mut wire);
     assert_eq!(wire, b"\x89\x00");
 
-    // In the middle of a frame the answer waits.
+    // In the middle of a frame the answer has to wait.
     let message = frame(0, b"message");
     wire.clear();
     end.stage().seal(&message[..4], &mut wire);
@@ -433,7 +433,8 @@ fn pings_and_goodbyes() {
     end.stage().seal(&message[4..], &mut wire);
     assert_eq!(wire, b"\x82\x08\0message\x8a\x01!");
 
-    // The peer says goodbye: it gets its own status back, and what comes behind means nothing.
+    // The peer closes: it gets its own status back, and the bytes after its close frame have no
+    // meaning.
     let goodbye = [masked(0x82, b"\0last"), masked(0x88, b"\x03\xe8why"), b"nonsense".to_vec()].concat();
     end.stage().open(&goodbye, &mut out).unwrap();
     assert!(end.stage().ended());
@@ -445,7 +446,7 @@ fn pings_and_goodbyes() {
     end.stage().finish(&mut wire);
     assert!(wire.is_empty(), "nothing follows a close frame");
 
-    // Ours.
+    // Our end closes.
     let mut end = open_server(SocketType::Pull);
     let mut wire = Vec::new();
     end.stage().finish(&mut wire);

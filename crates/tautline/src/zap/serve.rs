@@ -27,8 +27,8 @@ fn answer(socket: &mut Rep, handler: &mut impl Authenticate) -> Result<()> {
     let frames = socket.recv_multipart()?;
     let request_id = frames.get(1).cloned().unwrap_or_default();
     let verdict = match read(frames) {
-        // After a panic the handler's state may be inconsistent. Keep the handler anyway: without it,
-        // every peer would be accepted.
+        // After a panic the handler's state may be inconsistent. Keep the handler anyway: without
+        // it, every peer would be accepted.
         Some(request) => {
             let verdict = catch_unwind(AssertUnwindSafe(|| handler.judge(&request)))
                 .unwrap_or_else(|_| Verdict::new(Status::Fault, "the handler panicked"));

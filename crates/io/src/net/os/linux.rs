@@ -10,11 +10,11 @@ use super::option;
 use crate::poll::{PollFd, poll};
 use crate::sys::check;
 
-/// Whether Unix sockets have names outside the file system.
+/// True if Unix sockets may have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = true;
 
-/// The address family between virtual machines and their host. Whether the kernel has it shows when
-/// a socket is made.
+/// Address family for connections between virtual machines and their host. If the kernel lacks it,
+/// creating a socket fails.
 pub(super) const VSOCK: Option<libc::c_int> = Some(libc::AF_VSOCK);
 
 pub(super) fn vsock(cid: u32, port: u32) -> Option<RawAddress> {
@@ -50,32 +50,33 @@ pub(super) fn limit_unsent(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result
     option::set(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
 
-/// Without it Linux hands a socket what is sent to any group that a socket of the host has joined.
+/// Restricts a socket to the groups that it has joined. By default Linux delivers data for any
+/// group that some socket of the host has joined.
 pub(super) fn hear_joined_only(fd: BorrowedFd<'_>, v4: bool) {
     let (level, name) = match v4 {
         true => (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL),
         false => (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL),
     };
-    // One that is older than the option hears more.
+    // A kernel older than the option delivers more.
     let _ = option::set(fd, level, name, 0);
 }
 
-/// Since Linux 4.20.
+/// Available since Linux 4.20.
 const IPV6_MULTICAST_ALL: libc::c_int = 29;
 
 pub(super) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
     option::set_bytes(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, device.as_bytes())
 }
 
-/// Chooses the port of a bound source address only when the destination is known, so that many
-/// connections can share one.
+/// Defers the choice of the port of a bound source address until the destination is known, so that
+/// many connections can share one port.
 pub(super) fn defer_port_choice(fd: BorrowedFd<'_>) {
-    // An optimisation: without it the port is chosen at once.
+    // Only an optimisation: without it the system chooses the port at once.
     let _ = option::set(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
 }
 
-/// Whether a Unix domain socket takes descriptors that its peer sends. Linux 6.16; the C library's
-/// headers may be older.
+/// Sets whether a Unix domain socket accepts descriptors from its peer. Needs Linux 6.16; the C
+/// library's headers may be older.
 pub(super) fn pass_rights(fd: BorrowedFd<'_>, pass: bool) -> io::Result<()> {
     const SO_PASSRIGHTS: libc::c_int =
         if cfg!(any(target_arch = "sparc", target_arch = "sparc64")) { 0x5c } else { 83 };
@@ -102,12 +103,12 @@ pub(super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
     }
 }
 
-/// Whether the other end is gone.
+/// True if the other end is gone.
 pub(super) fn has_hung_up(fd: BorrowedFd<'_>) -> bool {
     tells_of(fd, PollFd::HUP)
 }
 
-/// Whether the other end sends nothing more.
+/// True if the other end has stopped sending.
 pub(super) fn has_ended(fd: BorrowedFd<'_>) -> bool {
     tells_of(fd, PollFd::ENDED | PollFd::HUP)
 }

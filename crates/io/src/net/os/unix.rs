@@ -1,5 +1,5 @@
-//! Socket options and peer credentials of macOS and other Unix systems. What they cannot do is
-//! ENOTSUP; what differs between them is a sibling.
+//! Socket options and peer credentials of macOS and other Unix systems. A missing feature is
+//! ENOTSUP. Differences between these systems are in sibling files.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -19,10 +19,10 @@ pub(super) use system::{
     KEEPALIVE_COUNT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, limit_unsent, set_user_timeout, unconfirmed,
 };
 
-/// Whether Unix sockets have names outside the file system.
+/// True if Unix sockets may have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = false;
 
-/// There are no sockets between virtual machines and their host.
+/// Address family for connections between virtual machines and their host. Not available here.
 pub(super) const VSOCK: Option<libc::c_int> = None;
 
 pub(super) fn vsock(_cid: u32, _port: u32) -> Option<RawAddress> {
@@ -33,17 +33,17 @@ pub(super) fn decode_vsock(_raw: &RawAddress) -> Option<Address> {
     None
 }
 
-/// Without effect, as in libzmq: it is a wish, and no connection is worse without it.
+/// Has no effect, as in libzmq. The option is a hint, and connections work without it.
 pub(super) fn set_priority(_fd: BorrowedFd<'_>, _priority: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// The same.
+/// Has no effect, as in libzmq.
 pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// A socket hears the groups that it has joined, in any case.
+/// Has no effect: a socket always hears only the groups that it has joined.
 pub(super) fn hear_joined_only(_fd: BorrowedFd<'_>, _v4: bool) {
     #[cfg(tautline_bsd)]
     libc::hear_joined_only(_fd, _v4);

@@ -1,4 +1,4 @@
-//! Socket options of Windows. What it cannot do is ENOTSUP.
+//! Socket options of Windows. A missing feature is ENOTSUP.
 
 use std::io;
 
@@ -13,11 +13,11 @@ use crate::poll::PollFd;
 use crate::reactor::poll_with_sets;
 use std::time::Duration;
 
-/// Whether Unix sockets have names outside the file system.
+/// True if Unix sockets may have names outside the file system.
 pub(super) const HAS_ABSTRACT: bool = false;
 
-/// There are no sockets between virtual machines and their host that have the address family of
-/// Linux's.
+/// Address family for connections between virtual machines and their host. Windows has no family
+/// that is compatible with Linux's.
 pub(super) const VSOCK: Option<libc::c_int> = None;
 
 pub(super) fn vsock(_cid: u32, _port: u32) -> Option<RawAddress> {
@@ -32,17 +32,17 @@ pub(super) const KEEPALIVE_COUNT: Option<libc::c_int> = Some(libc::TCP_KEEPCNT);
 pub(super) const KEEPALIVE_IDLE: Option<libc::c_int> = Some(libc::TCP_KEEPIDLE);
 pub(super) const KEEPALIVE_INTERVAL: Option<libc::c_int> = Some(libc::TCP_KEEPINTVL);
 
-/// Without effect, as in libzmq: it is a wish, and no connection is worse without it.
+/// Has no effect, as in libzmq. The option is a hint, and connections work without it.
 pub(super) fn set_priority(_fd: BorrowedFd<'_>, _priority: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// The same.
+/// Has no effect, as in libzmq.
 pub(super) fn set_busy_poll(_fd: BorrowedFd<'_>, _micros: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// In whole seconds, rounded up.
+/// Has a resolution of whole seconds, rounded up.
 pub(super) fn set_user_timeout(fd: BorrowedFd<'_>, millis: libc::c_int) -> io::Result<()> {
     let seconds = millis / 1000 + libc::c_int::from(millis % 1000 > 0);
     option::set_where_known(fd, libc::IPPROTO_TCP, ws::TCP_MAXRT, seconds)
@@ -52,7 +52,7 @@ pub(super) fn limit_unsent(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Resu
     Err(unsupported())
 }
 
-/// A socket hears the groups that it has joined.
+/// Has no effect: a socket always hears only the groups that it has joined.
 pub(super) fn hear_joined_only(_fd: BorrowedFd<'_>, _v4: bool) {}
 
 pub(super) fn bind_to_device(_fd: BorrowedFd<'_>, _device: &str) -> io::Result<()> {
@@ -80,13 +80,13 @@ pub(super) fn has_ended(fd: BorrowedFd<'_>) -> bool {
     state(fd) & (PollFd::HUP | PollFd::ERR | PollFd::INVALID) != 0
 }
 
-/// The system does not tell.
+/// Returns 0, because the system does not report the number.
 pub(super) fn unconfirmed(_fd: BorrowedFd<'_>) -> usize {
     0
 }
 
 fn state(fd: BorrowedFd<'_>) -> i16 {
-    // What Winsock says: `poll` makes an end readable.
+    // Reads Winsock's own flags: `poll` would report an end as readable.
     let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
     let _ = poll_with_sets(&mut fds, Some(Duration::ZERO));
     fds[0].revents

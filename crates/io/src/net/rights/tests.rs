@@ -9,7 +9,7 @@ use crate::poll::{PollFd, poll};
 use crate::sys::socket_pair;
 use tautline_testkit::with_watchdog;
 
-/// A pipe's reading end, which hangs up when the writing end is closed.
+/// Creates a pipe. Its reading end hangs up when the writing end is closed.
 fn pipe() -> (OwnedFd, OwnedFd) {
     let mut ends = [0; 2];
     // SAFETY: the kernel writes two descriptors, both ours alone.
@@ -37,7 +37,7 @@ fn what_is_dropped_is_closed_on_another_thread() {
     });
 }
 
-/// The data that is not taken keeps the closing thread for the time that its sender has set.
+/// Unread data keeps the closing thread for the linger time that the sender has set.
 #[test]
 fn a_socket_that_lingers_does_not_keep_the_thread_that_drops_it() {
     with_watchdog(Duration::from_secs(60), "lingers", || {
@@ -46,11 +46,12 @@ fn a_socket_that_lingers_does_not_keep_the_thread_that_drops_it() {
         let (mut far, _) = listener.accept().unwrap();
         near.set_nonblocking(true).unwrap();
         while io::Write::write(&mut &near, &[0; 65536]).is_ok() {}
-        // On, and for a million seconds.
+        // Switched on, for a million seconds.
         let linger = [1_i32.to_ne_bytes(), 1_000_000_i32.to_ne_bytes()].concat();
         crate::net::option::set_bytes(near.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger).unwrap();
         drop(Foreign::from(OwnedFd::from(near)));
-        // Here it would hang. With the data taken, what comes behind it is closed, too.
+        // An in-line close would hang here. Once the data is read, the next descriptor is closed as
+        // well.
         assert!(io::copy(&mut far, &mut io::sink()).unwrap() > 0);
         let (reading, writing) = pipe();
         drop(Foreign::from(writing));
@@ -72,7 +73,8 @@ fn descriptors_that_come_in_where_none_are_wanted_are_closed() {
     });
 }
 
-/// As many as the system lets a process send arrive, so it has none to close by itself.
+/// We receive as many descriptors as the system lets a process send, so that the system never has
+/// to close any.
 #[cfg(linux_kernel)]
 #[test]
 fn all_descriptors_that_can_be_sent_arrive() {
@@ -81,7 +83,7 @@ fn all_descriptors_that_can_be_sent_arrive() {
     let mut byte = [7_u8];
     let mut iov = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let length = (MOST_RECEIVED * 4) as u32;
-    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind
+    // SAFETY: a struct of integers and pointers, with space for a header and the descriptors behind
     // `msg_control`.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
@@ -112,7 +114,7 @@ fn only_a_stream_of_the_unix_domain_is_one() {
     assert!(!is_stream(File::open("/dev/null").unwrap().into()));
 }
 
-/// Linux 6.16: nothing arrives with which something could be done.
+/// Linux 6.16: no descriptor arrives.
 #[cfg(linux_kernel)]
 #[test]
 fn a_socket_that_refuses_descriptors_gets_none_until_it_admits_them() {

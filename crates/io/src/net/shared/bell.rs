@@ -1,8 +1,8 @@
-//! Asking for a bell before a sleep, and ringing it.
+//! Requests for a bell before a sleep, and the test before ringing it.
 //!
-//! A thread that has to wait raises a flag and looks once more; the one that makes what it waits
-//! for looks at the flag afterwards, takes it down and rings. One of the two sees the other's
-//! store, so neither sleeps beside what it waits for:
+//! A thread that must wait raises a flag and checks its condition once more. The thread that
+//! fulfils the condition reads the flag afterwards, clears it and rings. At least one of the two
+//! sees the other's store, so that neither sleeps although its condition is fulfilled:
 //!
 //! ```text
 //! reader:  asleep = 1;  [fence]  tail?  -> sleep         writer:  blocked = 1;  [fence]  head?  -> sleep
@@ -16,15 +16,15 @@ use super::atomic::fence;
 #[cfg(all(test, loom))]
 use loom::sync::atomic::fence;
 
-/// A word that both ends write to: 1 while a bell is asked for.
+/// A word that both ends write to. It is 1 while a bell is requested.
 pub(super) trait Flag {
     fn load(&self) -> u32;
     fn raise(&self);
-    /// Takes it down; what it was.
+    /// Clears the flag and returns its old value.
     fn take_down(&self) -> u32;
 }
 
-/// One for the standard library's atomic, and the same for that of the model.
+/// Implements the trait for the standard library's atomic type, and for that of the model.
 macro_rules! flag {
     ($atomic:ty) => {
         impl Flag for $atomic {
@@ -46,14 +46,15 @@ macro_rules! flag {
 
 flag!(super::atomic::AtomicU32);
 
-/// Before a sleep: asks for a bell. The caller then looks once more for what it waits for.
+/// Requests a bell before a sleep. The caller then checks its condition once more.
 pub(super) fn ask(flag: &impl Flag) {
     flag.raise();
     fence(SeqCst);
 }
 
-/// After what the other end may wait for was made: whether it is to be rung, if `enough` says so.
-/// Once for each time that it has asked.
+/// Returns true if the other end must be rung. Called after fulfilling a condition that the other
+/// end may wait for. `enough` tells whether the condition is fulfilled sufficiently. Returns true
+/// once per request.
 pub(super) fn is_asked_for(flag: &impl Flag, enough: impl FnOnce() -> bool) -> bool {
     fence(SeqCst);
     flag.load() != 0 && enough() && flag.take_down() != 0

@@ -1,4 +1,4 @@
-//! Where the system has no memory that can be sealed and handed over: streams do without.
+//! For systems without memory that can be sealed and handed over. Streams work without it.
 
 use std::convert::Infallible;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use super::transfer::{Sources, Targets};
 use crate::fd::BorrowedFd;
 
-/// There is none.
+/// Type without values.
 #[derive(Debug)]
 pub(super) struct Link(Infallible);
 

@@ -1,14 +1,14 @@
-//! Memory that two processes map: made by the process that writes into it, and handed over as a
-//! sealed descriptor.
+//! Memory that two processes map. The process that writes into it creates it, and hands it over as
+//! a sealed descriptor.
 //!
-//! It comes from a peer that may mean harm, so nothing in it is believed: the descriptor must be
-//! one that cannot shrink (to touch what is beyond its end would end the process) or grow, of
-//! ordinary memory and of the known size; and what it says is checked by the reader.
+//! The memory may come from a malicious peer, so we do not trust it. The descriptor must be sealed
+//! against shrinking (touching memory beyond its end would kill the process) and growing. It must
+//! be ordinary memory of the known size. The reader checks all values in it.
 //!
-//! Nor is anything done with it that might wait for a peer, which can hold the lock of the memory's
-//! file for as long as it likes: it is not allocated, resized, sought in or asked for its state.
-//! The maker of a region allocates its pages, before it hands it over. The peer can take them back
-//! at any time, whatever was seen before, and then they are allocated when they are touched again.
+//! We also avoid every operation on it that might wait for the peer, which can hold the lock of the
+//! memory's file for as long as it likes. We do not allocate it, resize it, seek in it or query its
+//! state. The creator of a region allocates its pages before it hands the region over. The peer can
+//! release these pages at any time, even after a check. Touching them then allocates them again.
 
 use super::atomic::Ordering::Relaxed;
 use super::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -21,97 +21,98 @@ use super::super::rights::Foreign;
 use super::resize::resize;
 use crate::sys::{check, retry};
 
-/// Bytes of a ring, a power of two. In a simulation few, so that it is often full.
+/// Size of a ring in bytes, a power of two. Small in a simulation, so that the ring is often full.
 pub(super) const CAPACITY: usize = crate::net::SHARED_CAPACITY;
-/// Bytes before the ring: a page.
+/// Number of bytes before the ring: one page.
 pub(super) const HEADER: usize = 4096;
-/// Bytes of a region.
+/// Size of a region in bytes.
 const SIZE: usize = HEADER + CAPACITY;
-/// Most bytes that a process has mapped: what peers offer beyond stays in the kernel's buffers.
+/// Most bytes that a process maps. Beyond this, offers of peers are declined and their data uses
+/// the kernel's buffers.
 const BUDGET: usize = 64 * 1024 * 1024;
-/// The layout that both ends must mean.
+/// Identifies the layout, which both ends must share.
 const MAGIC: u64 = u64::from_le_bytes(*b"tautlin1");
 
-/// What cannot be done with the memory.
+/// Operations on the memory that must be impossible.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-/// MFD_NOEXEC_SEAL: what is in it cannot be run, which a system may ask for (vm.memfd_noexec).
+/// MFD_NOEXEC_SEAL: the content is not executable, which a system may require (vm.memfd_noexec).
 const NO_EXECUTION: libc::c_uint = 0x0008;
 
-/// Mapped by this process, in bytes.
+/// Number of bytes that this process has mapped.
 // Relaxed: number: a budget.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// A cache line of its own, with the one that the processor fetches beside it.
+/// A value with a cache line of its own, and the neighbouring line that the processor fetches
+/// along.
 #[repr(C, align(128))]
 pub(super) struct Line<T>(pub(super) T);
 
-/// What stands before the ring. Each line is written by one end, but for the two flags, which one
-/// end raises and the other one takes down.
+/// The header before the ring. Only one end writes each line, except for the two flags, which one
+/// end raises and the other clears.
 #[repr(C)]
 pub(super) struct Header {
     // Relaxed: alone: written before the descriptor is sent.
     magic: AtomicU64,
-    /// Reader: has mapped it, and will look here.
+    /// Reader: it has mapped the region and will look here.
     pub(super) accepted: AtomicU32,
-    /// Writer: what comes behind this number of bytes of the socket is here. Valid once `switched`
-    /// is not 0.
+    /// Writer: number of bytes of the socket that precede the data here. Valid once `switched` is
+    /// not 0.
     // Relaxed: behind `switched`.
     pub(super) switch_at: Line<AtomicU64>,
     pub(super) switched: AtomicU32,
-    /// Writer: end of what is there, in bytes from the beginning of the stream.
-    // Relaxed: number, where the reader asks how much room there is.
+    /// Writer: end of the available data, in bytes from the beginning of the stream.
+    // Relaxed: number, when the reader computes the free space.
     pub(super) tail: Line<AtomicU64>,
-    /// Reader: beginning of what is there.
+    /// Reader: beginning of the available data.
     pub(super) head: Line<AtomicU64>,
-    /// The reader wants a bell with the next bytes.
-    // Relaxed: fence, in `bell.rs`. A reader takes its own wish back by a plain store: a bell too
-    // many may ring.
+    /// Set if the reader requests a bell with the next bytes.
+    // Relaxed: fence, in `bell.rs`. A reader withdraws its own request by a plain store, so an
+    // unneeded bell may ring.
     pub(super) asleep: Line<AtomicU32>,
-    /// The writer wants a bell when there is room.
+    /// Set if the writer requests a bell when there is space.
     pub(super) blocked: Line<AtomicU32>,
 }
 
-/// A mapped region. Both ends have one.
+/// A mapped region. Each end has one.
 pub(super) struct Region {
     base: NonNull<u8>,
     _share: Share,
 }
 
-// SAFETY: the mapping belongs to this value, whatever thread it is on.
+// SAFETY: the mapping belongs to this value, on any thread.
 unsafe impl Send for Region {}
-// SAFETY: by a shared reference only the header can be touched, which is of atomics.
+// SAFETY: a shared reference gives access only to the header, which consists of atomics.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// A fresh one, and the descriptor to hand over.
+    /// Creates a region. Returns it with the descriptor to hand over.
     pub(super) fn create() -> io::Result<(Region, OwnedFd)> {
         let fd = match memory(NO_EXECUTION) {
-            // Before Linux 6.3.
+            // Linux before 6.3.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => memory(0),
             outcome => outcome,
         }?;
         resize(fd.as_fd(), SIZE)?;
         let share = Share::take()?;
-        // Pages that are not there when they are touched, and not to be had, would end the process.
-        // SAFETY: the descriptor is open; integers only.
+        // Touching a missing page that cannot be allocated would kill the process. SAFETY: the
+        // descriptor is open; integers only.
         retry(|| check(unsafe { libc::fallocate(fd.as_raw_fd(), 0, 0, SIZE as libc::off_t) }))?;
         // SAFETY: the descriptor is open; integers only.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) })?;
         let region = Region::map(fd.as_fd(), share)?;
         region.header().magic.store(MAGIC, Relaxed);
-        // The reader has not looked yet, so it wants to be told of the first bytes.
+        // The reader has not looked yet, so it must get a bell with the first bytes.
         region.header().asleep.0.store(1, Relaxed);
         Ok((region, fd))
     }
 
-    /// One that a peer has handed over: EINVAL for what is not such a region, ENOMEM if this
-    /// process has enough of them.
+    /// Maps a region that a peer has handed over. Fails with EINVAL if it is not such a region, and
+    /// with ENOMEM if this process has reached its budget.
     pub(super) fn accept(memory: &Foreign) -> io::Result<Region> {
         let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
         let raw = memory.as_fd().as_raw_fd();
-        // First, as it takes no lock and tells memory from all other files, on which the calls
-        // below may wait.
-        // SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
+        // The first check takes no lock, and tells memory from all other files, on which the calls
+        // below may wait. SAFETY: the descriptor is open; EINVAL for one that cannot be sealed.
         let seals = check(unsafe { libc::fcntl(raw, libc::F_GET_SEALS) })?;
         // SAFETY: a struct of integers, which the kernel fills in.
         let system = unsafe {
@@ -119,8 +120,8 @@ impl Region {
             check(libc::fstatfs(raw, &mut system))?;
             system
         };
-        // Huge pages are of another system: their files are locked to be mapped. The numbers of
-        // systems have 32 bits, in types that differ between C libraries.
+        // Huge pages belong to another file system, and mapping its files takes a lock. The numbers
+        // of file systems have 32 bits, in types that differ between C libraries.
         let ordinary = system.f_type as u32 == libc::TMPFS_MAGIC as u32;
         if !(seals & SEALS == SEALS && ordinary && memory.has_length(SIZE as u64)) {
             return Err(invalid());
@@ -134,7 +135,7 @@ impl Region {
 
     fn map(fd: BorrowedFd<'_>, share: Share) -> io::Result<Region> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, wherever there is room.
+        // SAFETY: a new mapping at any free address.
         let base =
             unsafe { libc::mmap(std::ptr::null_mut(), SIZE, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
         match NonNull::new(base.cast::<u8>()).filter(|_| base != libc::MAP_FAILED) {
@@ -145,19 +146,19 @@ impl Region {
 
     pub(super) fn header(&self) -> &Header {
         // SAFETY: the mapping lasts as long as `self`, begins on a page, and is a page longer than
-        // the ring; any bits are a value of atomics.
+        // the ring. Any bits are a valid value of atomics.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Copies `length` bytes to the ring, from position `at` of the stream.
+    /// Copies `length` bytes to the ring, at position `at` of the stream.
     ///
     /// # Safety
     /// `from` must be valid for reads of `length` bytes, which is at most the capacity.
     pub(super) unsafe fn put(&self, at: u64, from: *const u8, length: usize) {
         let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
-        // SAFETY: both pieces lie in the ring, which is no part of the caller's memory; nothing in
-        // this process refers to it.
+        // SAFETY: both pieces lie in the ring, which does not overlap the caller's memory. This
+        // process holds no reference to the ring.
         unsafe {
             copy_opaquely(from, ring.add(Self::offset(at)), first);
             copy_opaquely(from.add(first), ring, rest);
@@ -171,9 +172,9 @@ impl Region {
     pub(super) unsafe fn get(&self, at: u64, to: *mut u8, length: usize) {
         let (first, rest) = Self::parts(at, length);
         let ring = self.ring();
-        // SAFETY: both pieces lie in the ring, which is no part of the caller's memory. The peer
-        // may write to it meanwhile: then what is copied is what it makes of that, and it is looked
-        // at only in the copy.
+        // SAFETY: both pieces lie in the ring, which does not overlap the caller's memory. If the
+        // peer writes to the ring at the same time, the copy holds arbitrary bytes, and we inspect
+        // only the copy.
         unsafe {
             copy_opaquely(ring.add(Self::offset(at)), to, first);
             copy_opaquely(ring, to.add(first), rest);
@@ -184,7 +185,7 @@ impl Region {
         at as usize & (CAPACITY - 1)
     }
 
-    /// The pieces before and behind the end of the ring.
+    /// Returns the lengths of the pieces before and after the wrap at the end of the ring.
     fn parts(at: u64, length: usize) -> (usize, usize) {
         let first = length.min(CAPACITY - Self::offset(at));
         (first, length - first)
@@ -198,16 +199,16 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and nothing refers to it any more.
+        // SAFETY: the mapping belongs to this value, and no reference to it is left.
         unsafe { libc::munmap(self.base.as_ptr().cast(), SIZE) };
     }
 }
 
-/// Fresh memory that can be sealed, of no size.
+/// Creates empty memory that can be sealed.
 pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
     let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // By number: glibc before 2.27 has no function for it, and a library that names one does not
-    // load there.
+    // By number, because glibc before 2.27 has no function for it and cannot load a library that
+    // imports one.
     // SAFETY: the name is a C string.
     let fd = unsafe { libc::syscall(libc::SYS_memfd_create, c"tautline-ipc".as_ptr(), flags) };
     let fd = check(fd as libc::c_int)?;
@@ -218,10 +219,10 @@ pub(super) fn memory(flags: libc::c_uint) -> io::Result<OwnedFd> {
 /// Copies between memory of this process and memory that another process may write to at the same
 /// time.
 ///
-/// The C library's machine code does it, called through a pointer that is read as volatile. So the
-/// compiler cannot know that it is a copy: it can neither do it twice nor read the shared bytes
-/// again in place of the copied ones. Words that are copied as volatile would be as good an
-/// argument, and take three times as long.
+/// The C library's machine code does the copy, called through a pointer that is read as volatile.
+/// The compiler cannot know that the call is a copy. It can therefore neither copy twice nor read
+/// the shared bytes again instead of the copy. A loop of volatile word accesses would be equally
+/// sound, but takes three times as long.
 ///
 /// # Safety
 /// `from` and `to` are valid for `n` bytes and do not overlap.
@@ -229,11 +230,11 @@ unsafe fn copy_opaquely(from: *const u8, to: *mut u8, n: usize) {
     static COPY: unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void = libc::memcpy;
     // SAFETY: an initialised static.
     let copy = unsafe { (&raw const COPY).read_volatile() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { copy(to.cast(), from.cast(), n) };
 }
 
-/// A region's part of what the process may map.
+/// Share of one region in the process's budget.
 struct Share;
 
 impl Share {
@@ -252,7 +253,7 @@ impl Drop for Share {
     }
 }
 
-/// Whether this process may map one more.
+/// True if this process may map another region.
 pub(super) fn within_budget() -> bool {
     MAPPED.load(Relaxed) + SIZE <= BUDGET
 }
@@ -266,7 +267,7 @@ mod tests {
         let from: Vec<u8> = (0..=255).collect();
         for (n, skip) in (0..200).flat_map(|n| (0..8).map(move |skip| (n, skip))) {
             let mut to = [0xAA; 256];
-            // SAFETY: both have room for `n` bytes from where they begin here.
+            // SAFETY: both have space for `n` bytes from these positions on.
             unsafe { copy_opaquely(from.as_ptr().add(skip), to.as_mut_ptr().add(16 + skip / 2), n) };
             let (before, copied) = to.split_at(16 + skip / 2);
             assert_eq!(copied[..n], from[skip..skip + n]);

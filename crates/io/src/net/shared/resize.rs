@@ -1,20 +1,21 @@
-//! Giving memory its size without the signal of RLIMIT_FSIZE.
+//! Sets the size of memory without the signal of RLIMIT_FSIZE.
 //!
-//! To grow a file beyond that limit is EFBIG, and the kernel sends the calling thread SIGXFSZ with
-//! it, which ends the program. A program that writes no files may well have set the limit to 0.
+//! Growing a file beyond that limit fails with EFBIG. The kernel also sends SIGXFSZ to the calling
+//! thread, which kills the program. A program that writes no files may well have set the limit to
+//! 0.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::sys::{check, retry, timespec};
 
-/// Makes the file `size` bytes long: EFBIG beyond the limit, without a signal.
+/// Makes the file `size` bytes long. Fails with EFBIG beyond the limit, without a signal.
 pub(super) fn resize(fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
     let size = libc::off_t::try_from(size).map_err(|_| too_big())?;
     if limit()? < size as libc::rlim_t {
         return Err(too_big());
     }
-    // Another thread may lower the limit just now.
+    // Another thread may lower the limit in between.
     without_signal(|| {
         // SAFETY: the descriptor is open; integers only.
         check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) }).map(|_| ())
@@ -25,7 +26,7 @@ fn too_big() -> io::Error {
     io::Error::from_raw_os_error(libc::EFBIG)
 }
 
-/// The size that this process may give a file.
+/// Returns the largest file size that this process may use.
 fn limit() -> io::Result<libc::rlim_t> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one rlimit, which is ours.
@@ -33,7 +34,7 @@ fn limit() -> io::Result<libc::rlim_t> {
     Ok(limit.rlim_cur)
 }
 
-/// Calls `grow` with SIGXFSZ blocked on this thread, and takes back the signal that comes with its
+/// Calls `grow` with SIGXFSZ blocked on this thread, and removes the signal that comes with its
 /// EFBIG.
 fn without_signal(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // SAFETY: a set of signals is an array of integers; all zeroes is the empty one.
@@ -48,10 +49,11 @@ fn without_signal(grow: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let outcome = grow();
     if outcome.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EFBIG)) {
         let now = timespec(std::time::Duration::ZERO);
-        // SAFETY: the set and the time outlive the call; nothing is written to a null pointer.
+        // SAFETY: the set and the time outlive the call. The kernel does not write to a null
+        // pointer.
         let _ = retry(|| check(unsafe { libc::sigtimedwait(&signal, std::ptr::null_mut(), &now) }));
     }
-    // SAFETY: the mask that was in force, which outlives the call.
+    // SAFETY: the mask that was in force before, which outlives the call.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     outcome
 }
@@ -67,7 +69,7 @@ mod tests {
         Err(too_big())
     }
 
-    /// Its default is to end the process.
+    /// The signal's default action is to kill the process.
     #[test]
     fn the_signal_of_the_limit_is_taken_back() {
         assert_eq!(without_signal(raise).unwrap_err().raw_os_error(), Some(libc::EFBIG));

@@ -18,7 +18,7 @@ fn watched(name: &str, work: impl FnOnce() + Send + 'static) {
     with_watchdog(std::time::Duration::from_secs(300), name, work);
 }
 
-/// Two ends that may share memory.
+/// Creates two ends that may share memory.
 fn pair() -> (Stream, Stream) {
     let (near, far) = Stream::pair().unwrap();
     for end in [&near, &far] {
@@ -28,7 +28,7 @@ fn pair() -> (Stream, Stream) {
     (near, far)
 }
 
-/// One that may, and a socket in the hands of the test.
+/// Creates one end that may share memory, and a plain socket for the test.
 fn with_plain_end() -> (Stream, UnixStream) {
     let (near, far) = UnixStream::pair().unwrap();
     let near = Stream::from_fd(near.into()).unwrap();
@@ -37,7 +37,7 @@ fn with_plain_end() -> (Stream, UnixStream) {
     (near, far)
 }
 
-/// Two ends of which the near one writes into memory already.
+/// Creates two ends of which the near one already writes into memory.
 fn switched_pair() -> (Stream, Stream) {
     let (near, far) = pair();
     for _ in 0..=WRITES + 1 {
@@ -55,7 +55,7 @@ fn read_some(stream: &Stream, most: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sleeps, by the rules, until there is something.
+/// Reads, and sleeps by the protocol until there is data.
 fn read_waiting(stream: &Stream, buffer: &mut [u8]) -> usize {
     loop {
         match stream.read(buffer) {
@@ -93,12 +93,12 @@ fn would_block<T: std::fmt::Debug>(result: io::Result<T>) -> bool {
     result.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// The byte at this place of a long stream.
+/// Returns the byte at this position of a long stream.
 fn byte(at: usize) -> u8 {
     (at ^ at >> 8 ^ at >> 16) as u8
 }
 
-/// Sizes from 1 to some hundred thousand, mostly small ones.
+/// Returns sizes from 1 to some hundred thousand, mostly small ones.
 fn sizes(mut seed: u64) -> impl FnMut() -> usize {
     move || {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -138,7 +138,7 @@ fn all_bytes_come_in_order_whatever_the_pieces() {
     });
 }
 
-/// Each sleeps until the other one has written: a bell that is lost is a hang.
+/// Each end sleeps until the other one has written, so a lost bell hangs the test.
 #[test]
 fn both_ends_wake_each_other() {
     watched("ping-pong", || {
@@ -167,8 +167,8 @@ fn both_ends_wake_each_other() {
     });
 }
 
-/// The rule of readers that sleep on the descriptor alone, as an epoll set does: after each read
-/// they listen on, if there is memory to listen to.
+/// Readers that sleep on the descriptor alone, as an epoll set does, must listen after each read as
+/// soon as there is memory.
 #[test]
 fn a_reader_that_listens_after_each_read_misses_nothing_as_the_writer_switches() {
     watched("switch", || {
@@ -197,8 +197,7 @@ fn a_reader_that_listens_after_each_read_misses_nothing_as_the_writer_switches()
     });
 }
 
-/// With the last bytes of the socket a bell may be taken, so the reader of them must be told to
-/// listen.
+/// Reading the last bytes of the socket may take a bell, so their reader must be told to listen.
 #[test]
 fn the_last_bytes_of_the_socket_say_that_there_is_memory() {
     let (near, far) = pair();
@@ -229,7 +228,7 @@ fn an_end_that_knows_nothing_of_it_gets_the_bytes_and_nothing_else() {
     });
 }
 
-/// The descriptors that come with the next byte, which is read.
+/// Reads the next byte and returns the descriptors that come with it.
 fn enclosed(far: &UnixStream) -> Vec<Foreign> {
     let mut byte = [0];
     let (n, rights) = receive_with_rights(far.as_fd(), &Targets::one(uninit(&mut byte))).unwrap();
@@ -237,10 +236,10 @@ fn enclosed(far: &UnixStream) -> Vec<Foreign> {
     rights
 }
 
-/// Not on a thread of its own, so that the other end sees it at once.
+/// Closes on this thread, so that the other end sees it at once.
 fn close_now(fd: Foreign) {
     let fd = std::mem::ManuallyDrop::new(fd);
-    // SAFETY: an open descriptor, which nothing else closes.
+    // SAFETY: an open descriptor, which no other code closes.
     drop(unsafe { OwnedFd::from_raw_fd(fd.as_fd().as_raw_fd()) });
 }
 
@@ -255,7 +254,7 @@ fn a_connection_that_is_not_busy_carries_no_descriptors() {
     assert_eq!(enclosed(&far).len(), 1, "the question");
 }
 
-/// It may not know us yet, so it is asked again, but not for ever.
+/// The peer may not know us yet, so it is asked again, but not for ever.
 #[test]
 fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
     let (near, far) = with_plain_end();
@@ -272,7 +271,8 @@ fn a_peer_that_closes_the_question_is_asked_again_and_offered_nothing() {
     assert_eq!(asked, [32, 128, 256, 512, 1024]);
 }
 
-/// As `who_closes_the_question`, where the system keeps descriptors away from it.
+/// Like the test `a_peer_that_closes_the_question_is_asked_again_and_offered_nothing`, on a system
+/// that keeps descriptors away from the peer.
 #[cfg(linux_kernel)]
 #[test]
 fn a_peer_that_takes_no_descriptors_gets_the_bytes() {
@@ -284,7 +284,7 @@ fn a_peer_that_takes_no_descriptors_gets_the_bytes() {
     }
 }
 
-/// Whose handshake is over first asks too early, and asks again.
+/// The end that finishes its handshake first asks too early, and asks again.
 #[test]
 fn an_end_that_begins_later_is_asked_again() {
     let (near, far) = Stream::pair().unwrap();
@@ -294,7 +294,7 @@ fn an_end_that_begins_later_is_asked_again() {
         assert_eq!(near.write(&[1]).unwrap(), 1);
         assert_eq!(read_some(&far, 10), [1]);
     }
-    // Before Linux 6.16 the question came in, and to close it is the answer.
+    // Before Linux 6.16 the question arrived, and closing it was the answer.
     crate::net::rights::wait_until_closed();
     far.begin_sharing(false);
     for _ in 0..PATIENCE {
@@ -359,7 +359,8 @@ fn a_writer_notices_that_its_reader_is_gone() {
     assert_eq!(error.raw_os_error().unwrap_or(libc::EPIPE), libc::EPIPE, "{error}");
 }
 
-/// What was shown to it, it may have read; a writer that takes that for unwritten sends it twice.
+/// The peer may have read the published data. A writer that counts it as unwritten would send it
+/// twice.
 #[test]
 fn what_a_reader_could_read_before_it_went_counts_as_written() {
     let (near, far) = switched_pair();
@@ -395,7 +396,7 @@ fn room_is_told_of_when_there_is_some() {
     assert_eq!(far.read(&mut vec![0; written / 2]).unwrap(), written / 2);
     assert!(is_ready(room, PollFd::IN));
     assert_eq!(near.write(&[2; 10]).unwrap(), 10);
-    // The bell that was rung is not heard again.
+    // The bell that was rung is not received twice.
     while near.write(&[3; 10_000]).is_ok() {}
     assert!(!is_ready(room, PollFd::IN));
 }
@@ -413,7 +414,7 @@ fn the_descriptor_tells_a_reader_that_listens_of_bytes() {
     assert_eq!(read_some(&far, 4), b"onet");
     assert!(!far.listen_on(), "there is something now");
     assert_eq!(read_some(&far, 4), b"wo");
-    // No bell was asked for.
+    // No bell was requested.
     assert!(would_block(far.read(&mut [0])));
     near.write(b"three").unwrap();
     assert!(!far.listen());
@@ -436,7 +437,7 @@ fn several_buffers_are_filled_in_turn() {
     assert_eq!((&first, &second[..5]), (b"ab", &b"cdefg"[..]));
 }
 
-/// An honest end rings once each time that it is asked to.
+/// A correct peer rings once per request.
 #[test]
 fn a_peer_that_rings_without_being_asked_to_is_at_its_end() {
     let (near, far) = switched_pair();
@@ -454,7 +455,7 @@ fn send_past_memory(stream: &Stream, bytes: &[u8]) {
 
 // ---- descriptors that are not taken
 
-/// A peer that has not shaken hands is not answered, rung at or mapped.
+/// Before the handshake, the descriptors of a peer are not answered, rung or mapped.
 #[test]
 fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
     for memory in [None, Some(Region::create().unwrap().1)] {
@@ -471,7 +472,7 @@ fn descriptors_of_a_peer_that_is_not_known_are_not_looked_at() {
     }
 }
 
-/// A peer that is asked nothing may offer nothing more.
+/// A peer that is not asked may not offer further descriptors.
 #[cfg(linux_kernel)]
 #[test]
 fn once_there_is_memory_descriptors_are_refused() {
@@ -480,15 +481,16 @@ fn once_there_is_memory_descriptors_are_refused() {
     assert!(sent.is_err() || !crate::net::rights::are_refused());
 }
 
-/// The receiving end has room for fewer descriptors than an offer has: what it gets of it is
-/// closed, and the stream goes on.
+/// The receiving end has space for fewer descriptors than an offer has. The partial offer is
+/// closed, and the stream continues.
 #[test]
 fn an_offer_that_arrives_in_part_is_none() {
     watched("part of an offer", || {
         let (far, near) = with_plain_end();
         let (_region, memory) = Region::create().unwrap();
         let three = [memory.as_fd(), near.as_fd(), near.as_fd()];
-        // More than there is room for, with which the kernel does as at the limit: it cuts.
+        // Exceeds the buffer, which has the same effect as reaching the process's limit: the kernel
+        // cuts the list.
         send_rights(&near, b"hello", &three);
         assert_eq!(read_some(&far, 10), b"hello");
         assert!(!far.reads_from_memory());
@@ -502,7 +504,7 @@ fn send_rights(stream: &UnixStream, bytes: &[u8], rights: &[std::os::fd::Borrowe
     let mut control = [0_u64; 16];
     let mut iov = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let length = size_of_val(rights) as u32;
-    // SAFETY: a struct of integers and pointers, with room for a header and the descriptors behind
+    // SAFETY: a struct of integers and pointers, with space for a header and the descriptors behind
     // `msg_control`.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
@@ -550,7 +552,7 @@ fn only_memory_of_the_known_size_is_mapped() {
     }
 }
 
-/// A region, seen from both ends.
+/// Returns a region mapped at both ends.
 fn ring() -> (Producer, Consumer, Region) {
     let (region, fd) = Region::create().unwrap();
     let fd = Foreign::from(fd);
@@ -578,8 +580,8 @@ fn positions_that_cannot_be_are_an_error() {
     }
 }
 
-/// Whatever it says of where the socket's bytes end and whatever bells it rings, the reader gets
-/// bytes or an error, and does not hang.
+/// With any position of the switch and any number of bells, the reader gets bytes or an error, and
+/// does not hang.
 #[test]
 fn a_peer_may_say_what_it_likes_in_the_region() {
     watched("lies", || {
@@ -609,7 +611,8 @@ fn descriptors_that_are_no_offer_are_closed() {
     let null: OwnedFd = File::open("/dev/null").unwrap().into();
     for company in [None, Some(null)] {
         let (far, near) = with_plain_end();
-        // Of a pipe whose only writing end travels, the reading end tells that it was closed.
+        // The only writing end of the pipe travels to the peer, so the reading end shows when it is
+        // closed.
         let mut ends = [0; 2];
         // SAFETY: the kernel writes two descriptors, both ours alone.
         let (reading, writing) = unsafe {

@@ -1,4 +1,4 @@
-//! The files of Unix domain sockets, which Windows has too.
+//! The files of Unix domain sockets on Windows.
 
 use std::io;
 use std::os::windows::fs::MetadataExt;
@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 use crate::fd::BorrowedFd;
 use crate::libc;
 
-/// The file that binding a socket has made.
+/// The file that binding a socket created.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// When it was made. Windows tells no number of a file by its path.
+    /// Creation time of the file. Windows has no call that returns a file number for a path.
     made: u64,
 }
 
 impl SocketFile {
-    /// The file of a socket that was bound to `path` a moment ago.
+    /// Returns the file of a socket that was just bound to `path`.
     pub fn at(path: &Path) -> io::Result<SocketFile> {
-        // The process may change its directory.
+        // The process may change its working directory.
         let path = std::path::absolute(path)?;
         let made = std::fs::symlink_metadata(&path)?.creation_time();
         Ok(SocketFile { path, made })
     }
 
-    /// Removes it, unless something else is at its path by now.
+    /// Removes the file, unless its path now leads to another file.
     pub fn remove(&self) {
         if std::fs::symlink_metadata(&self.path).is_ok_and(|metadata| metadata.creation_time() == self.made) {
             let _ = std::fs::remove_file(&self.path);
@@ -32,24 +32,24 @@ impl SocketFile {
     }
 }
 
-/// There are no permissions here.
+/// Always fails: such files have no permissions on Windows.
 pub(super) fn set_mode(_fd: BorrowedFd<'_>, _mode: u32) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// There are no permissions here.
+/// Always fails: such files have no permissions on Windows.
 pub fn set_path_mode(_path: &Path, _mode: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A path as the system writes it: in UTF-8.
+/// Returns a path from the bytes of the system, which are UTF-8.
 pub(super) fn of_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(path).into_owned())
 }
 
-/// Removes what keeps a socket from being bound to `path`, if it holds nothing that could be
-/// missed: a socket's file, which a process that was killed leaves behind, or an empty one, which
-/// reserves a name. EADDRINUSE for everything else.
+/// Removes a file that keeps a socket from being bound to `path`, if the file holds no data: the
+/// socket file of a killed process, or an empty file that reserves a name. Fails with EADDRINUSE
+/// for any other file.
 pub fn clear_path(path: &Path) -> io::Result<()> {
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -64,7 +64,7 @@ pub fn clear_path(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a new directory in the user's place for temporary files. The caller removes it.
+/// Creates a directory in the user's place for temporary files. The caller removes it.
 pub fn temporary_directory() -> io::Result<PathBuf> {
     loop {
         let mut number = [0_u8; 4];

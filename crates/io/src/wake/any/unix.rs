@@ -1,4 +1,4 @@
-//! A set of the system's, which is a descriptor itself.
+//! Implementation by a set of the system, which is itself a descriptor.
 
 use std::io;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ pub struct AnyWake {
 }
 
 impl AnyWake {
-    /// One with nothing but its own.
+    /// Creates one that has only its own `WakeFd`.
     pub fn new() -> io::Result<Self> {
         let any = AnyWake { set: SystemReactor::new()?, own: Arc::new(WakeFd::new()?) };
         any.add(&any.own)?;
         Ok(any)
     }
 
-    /// Its own, which the caller wakes and drains.
+    /// Returns its own `WakeFd`, which the caller wakes and drains.
     pub fn own(&self) -> &Arc<WakeFd> {
         &self.own
     }
 
-    /// Adds one. If that is woken already, so is this.
+    /// Adds `wake`. If `wake` is woken already, this becomes readable.
     pub fn add(&self, wake: &Arc<WakeFd>) -> io::Result<()> {
         self.set.add(wake.as_fd(), Token(0), Interest::READ, Mode::Level)
     }
 
-    /// Takes one out.
+    /// Removes `wake`.
     pub fn remove(&self, wake: &Arc<WakeFd>) {
         let _ = self.set.remove(wake.as_fd());
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.set.as_fd()
     }

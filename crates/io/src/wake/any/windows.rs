@@ -1,5 +1,5 @@
-//! A socket of its own: only sockets can be waited on, and a set is none. What wakes one of the
-//! others wakes that too.
+//! Implementation by a separate socket, because only sockets can be waited on and a set is not a
+//! socket. A wake-up of any member also wakes this socket.
 
 use std::io;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ pub struct AnyWake {
 }
 
 impl AnyWake {
-    /// One with nothing but its own.
+    /// Creates one that has only its own `WakeFd`.
     pub fn new() -> io::Result<Self> {
         Ok(AnyWake { own: Arc::new(WakeFd::new()?) })
     }
 
-    /// Its own, which the caller wakes and drains.
+    /// Returns its own `WakeFd`, which the caller wakes and drains.
     pub fn own(&self) -> &Arc<WakeFd> {
         &self.own
     }
 
-    /// Adds one. If that is woken already, so is this.
+    /// Adds `wake`. If `wake` is woken already, this becomes readable.
     pub fn add(&self, wake: &Arc<WakeFd>) -> io::Result<()> {
         wake.lead(&self.own);
-        // It may have been woken before.
+        // `wake` may have been woken before.
         self.own.wake();
         Ok(())
     }
 
-    /// Takes one out.
+    /// Removes `wake`.
     pub fn remove(&self, wake: &Arc<WakeFd>) {
         wake.leave(&self.own);
     }
 
-    /// The descriptor to wait on.
+    /// Returns the descriptor to wait on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.own.as_fd()
     }

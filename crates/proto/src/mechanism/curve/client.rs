@@ -28,15 +28,15 @@ pub(super) fn start(config: &MechanismConfig) -> Box<dyn Mechanism> {
 
 enum Step {
     Start,
-    /// HELLO is sent, made with these.
+    /// HELLO is sent, made with these keys.
     Welcome {
         short_public: [u8; 32],
         short_secret: Secret<[u8; 32]>,
         key: BoxKey,
     },
-    /// INITIATE is sent; this is the key of all that follows.
+    /// INITIATE is sent. The key is that of the rest of the connection.
     Ready(BoxKey),
-    /// The number of the server's READY.
+    /// Holds the nonce counter of the server's READY.
     Done(BoxKey, u64),
     Over,
 }
@@ -83,7 +83,8 @@ impl Mechanism for Client {
                 self.step = Step::Done(key, counter);
                 Ok(Progress::Complete(metadata))
             }
-            // As in libzmq: READY is looked at whenever it comes, and nothing opens it yet.
+            // As in libzmq, READY is examined whenever it arrives, but there is no key yet to open
+            // it.
             (Step::Welcome { .. }, b"READY") if data.len() < READY_LEN => Err(Clause::MalformedReady.into()),
             (Step::Welcome { .. }, b"READY") => Err(Clause::Cryptographic.into()),
             _ => Err(Clause::UnexpectedCommand.into()),
@@ -95,14 +96,13 @@ impl Mechanism for Client {
     }
 
     fn command_limit(&self) -> u64 {
-        // Nothing of the server is proven before its WELCOME is open; an ERROR has at most 262
-        // bytes.
+        // Until its WELCOME is open, the server has proven nothing. An ERROR has at most 262 bytes.
         if matches!(self.step, Step::Welcome { .. }) { 512 } else { u64::MAX }
     }
 
     fn stage(&mut self, max_msg_size: Option<u64>) -> Option<Box<dyn Stage>> {
         match std::mem::replace(&mut self.step, Step::Over) {
-            // HELLO was number 1, INITIATE number 2.
+            // HELLO used nonce 1, INITIATE nonce 2.
             Step::Done(key, heard) => {
                 Some(Box::new(Traffic::new(key, (CLIENT_PREFIX, 2), (SERVER_PREFIX, heard), max_msg_size)))
             }
@@ -121,7 +121,7 @@ impl Client {
         key: &BoxKey,
         out: &mut Vec<u8>,
     ) -> Result<BoxKey, ProtocolError> {
-        // As in libzmq, also of the wrong length it is one that does not open.
+        // As in libzmq, a WELCOME of the wrong length counts as a box that does not open.
         if data.len() != WELCOME_LEN {
             return Err(Clause::Cryptographic.into());
         }

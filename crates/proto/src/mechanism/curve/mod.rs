@@ -1,4 +1,4 @@
-//! The CURVE mechanism: both ends prove their keys, and everything after is sealed (RFC 26).
+//! The CURVE mechanism: both ends prove their keys, and all later frames are sealed (RFC 26).
 //!
 //! ```text
 //! client (C, C')                                     server (S, S')
@@ -10,9 +10,10 @@
 //! ```
 //!
 //! C and S are the long-term keys, C' and S' live for one connection. Vouch is `Box[C',S](C->S')`.
-//! Boxes are NaCl's, from a library (`nacl`); what is ours is which bytes go into which box, and
-//! that no nonce is ever used twice: short nonces count up from 1 in each direction, long ones are
-//! random. `client` and `server` are the handshake, `traffic` is the stage for everything after.
+//! A library (`nacl`) makes NaCl's boxes. Our code decides which bytes go into which box, and
+//! ensures that no nonce is ever used twice: short nonces count up from 1 in each direction, long
+//! nonces are random. `client` and `server` are the handshake, `traffic` is the stage for all later
+//! frames.
 
 mod client;
 mod nacl;
@@ -33,11 +34,11 @@ pub(super) static CLIENT: Entry =
 pub(super) static SERVER: Entry =
     Entry { name: "CURVE", as_server: true, allows_older_peers: false, start: server::start };
 
-/// Fills the slice with random bytes fit for keys; false if there are none.
+/// Fills the slice with random bytes fit for keys. Returns false if there are no random bytes.
 pub type Random = fn(&mut [u8]) -> bool;
 
-/// The long-term keys of a server. Made once, not for each connection: the public key costs as much
-/// as a quarter of a handshake.
+/// The long-term keys of a server. They are made once and shared by all connections, because
+/// deriving the public key costs as much as a quarter of a handshake.
 #[derive(Clone, Debug)]
 pub struct ServerKeys {
     public: [u8; 32],
@@ -51,8 +52,8 @@ impl ServerKeys {
     }
 }
 
-// What the handshake commands are made of: octets of name, then these offsets into the data behind
-// it.
+// Layout of the handshake commands: the octets of the name, then these offsets into the data after
+// the name.
 /// HELLO: version, padding, C', short nonce, box of 64 zeros.
 const HELLO_LEN: usize = 2 + 72 + 32 + 8 + 80;
 /// WELCOME: long nonce, box of S' and cookie.
@@ -66,14 +67,15 @@ const INITIATE_LEN: usize = COOKIE_LEN + 8 + 16 + 32 + VOUCH_LEN;
 /// READY without metadata: short nonce, box.
 const READY_LEN: usize = 8 + 16;
 
-/// Splits off the first `N` bytes; the callers have checked the length.
+/// Splits off the first `N` bytes. The callers have already checked the length.
 fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
     let (head, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
     Some(head)
 }
 
-/// Starts what the configuration does not fit: never reached, and refuses everything if it were.
+/// Handles a configuration of another mechanism. Never reached; if it were, it would refuse every
+/// peer.
 fn unfit() -> Box<dyn Mechanism> {
     (super::plain::SERVER.start)(&MechanismConfig::PlainServer)
 }

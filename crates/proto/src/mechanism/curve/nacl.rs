@@ -1,9 +1,8 @@
-//! NaCl's boxes as CURVE uses them: X25519 for agreeing on a key, XSalsa20-Poly1305 for sealing
-//! with it.
+//! NaCl's boxes as CURVE uses them: X25519 for key agreement, XSalsa20-Poly1305 for sealing.
 //!
-//! Only this file and the two below it name a library of ciphers; both are compiled into the tests,
-//! which compare them. Secrets are wiped, tags are compared in constant time, and a public key that
-//! would make the shared key known to all is refused.
+//! Only this file and the two files below it name a library of ciphers. The tests compile both
+//! libraries and compare them. Secrets are wiped, and tags are compared in constant time. A public
+//! key that would make the shared key known to everyone is refused.
 
 #[cfg(any(feature = "curve-dryoc", test))]
 mod dryoc;
@@ -23,27 +22,27 @@ use super::Random;
 use crate::error::{Clause, ProtocolError};
 use crate::secret::Secret;
 
-/// Bytes that a box is longer than its content.
+/// Number of bytes by which a box is longer than its content.
 pub(super) const TAG: usize = 16;
 
-/// A nonce of 24 bytes: what XSalsa20 makes a subkey with, and what is left for the stream of that
-/// subkey.
+/// A nonce of 24 bytes. XSalsa20 derives a subkey from the prefix; the other bytes are the nonce
+/// for the stream of that subkey.
 pub(super) struct Nonce {
     prefix: [u8; 16],
     rest: [u8; 8],
 }
 
-/// The public key of a secret one.
+/// Derives the public key of a secret key.
 pub fn public_key(secret: &[u8; 32]) -> [u8; 32] {
     cipher::public_key(secret)
 }
 
-/// A nonce that counts.
+/// Makes a nonce from a counter.
 pub(super) fn short_nonce(prefix: &[u8; 16], counter: u64) -> Nonce {
     Nonce { prefix: *prefix, rest: counter.to_be_bytes() }
 }
 
-/// A nonce that is random.
+/// Makes a nonce from random bytes.
 pub(super) fn long_nonce(prefix: &[u8; 8], random: &[u8; 16]) -> Nonce {
     let mut nonce = Nonce { prefix: [0; 16], rest: [0; 8] };
     nonce.prefix[..8].copy_from_slice(prefix);
@@ -52,27 +51,27 @@ pub(super) fn long_nonce(prefix: &[u8; 8], random: &[u8; 16]) -> Nonce {
     nonce
 }
 
-/// `N` random bytes.
+/// Returns `N` random bytes.
 pub(super) fn random_bytes<const N: usize>(random: Random) -> Result<Secret<[u8; N]>, ProtocolError> {
     let mut bytes = Secret::new([0; N]);
     if random(&mut bytes[..]) { Ok(bytes) } else { Err(ProtocolError::NoRandomness) }
 }
 
-/// A key that seals and opens boxes: shared by two ends, or known to one only (for cookies).
+/// A key that seals and opens boxes. Two ends share it, or only one end knows it (for cookies).
 pub(super) struct BoxKey(Secret<[u8; 32]>);
 
 impl BoxKey {
-    /// What two ends agree on, each with its own secret key and the other's public one.
+    /// Agrees on a key: each end uses its own secret key and the public key of the other end.
     pub fn agreed(theirs: &[u8; 32], ours: &Secret<[u8; 32]>) -> Result<Self, ProtocolError> {
         cipher::agree(theirs, ours).map(Self).ok_or(Clause::Cryptographic.into())
     }
 
-    /// A key of our own.
+    /// Wraps a key of our own.
     pub fn own(key: Secret<[u8; 32]>) -> Self {
         Self(key)
     }
 
-    /// This key for all nonces with this prefix.
+    /// Prepares this key for all nonces with this prefix.
     pub fn with_prefix(&self, prefix: &[u8; 16]) -> PrefixKey {
         PrefixKey(cipher::PrefixKey::new(&self.0, prefix))
     }
@@ -86,7 +85,7 @@ impl BoxKey {
         tag.copy_from_slice(&cipher::PrefixKey::new(&self.0, &nonce.prefix).seal(&nonce.rest, body));
     }
 
-    /// The content of a box.
+    /// Returns the content of a box.
     pub fn open(&self, nonce: &Nonce, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, ProtocolError> {
         let (tag, body) = sealed.split_first_chunk::<TAG>().ok_or(Clause::Cryptographic)?;
         let mut content = Zeroizing::new(body.to_vec());
@@ -95,17 +94,17 @@ impl BoxKey {
     }
 }
 
-/// A key that seals or opens one direction of a connection, whose nonces differ in their counter
-/// only.
+/// A key that seals or opens one direction of a connection. The nonces of one direction differ only
+/// in their counter.
 pub(super) struct PrefixKey(cipher::PrefixKey);
 
 impl PrefixKey {
-    /// Encrypts `body` where it is, and returns its tag, which belongs in front of it.
+    /// Encrypts `body` in place and returns its tag. The caller puts the tag in front of the body.
     pub fn seal_in_place(&self, counter: u64, body: &mut [u8]) -> [u8; TAG] {
         self.0.seal(&counter.to_be_bytes(), body)
     }
 
-    /// Decrypts `body` where it is, if the tag says that it is genuine.
+    /// Decrypts `body` in place if the tag is genuine.
     pub fn open_in_place(&self, counter: u64, tag: &[u8; TAG], body: &mut [u8]) -> Result<(), ProtocolError> {
         let genuine = self.0.open(&counter.to_be_bytes(), tag, body);
         if genuine { Ok(()) } else { Err(Clause::Cryptographic.into()) }

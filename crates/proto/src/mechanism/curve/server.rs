@@ -1,6 +1,6 @@
 //! The server's half of the CURVE handshake (RFC 26).
 //!
-//! A client costs one key agreement before it has shown that it knows the server's key, and memory
+//! Before a client has shown that it knows the server's key, it costs one key agreement, and memory
 //! for one command of fixed size.
 
 use super::nacl::{self, BoxKey, long_nonce, random_bytes, short_nonce};
@@ -27,7 +27,7 @@ enum Step {
         short_secret: Secret<[u8; 32]>,
         cookie: Vec<u8>,
     },
-    /// Of the authenticator.
+    /// Waits for the verdict of the authenticator.
     Judgement(Peer),
     Done(Peer),
     Over,
@@ -35,9 +35,9 @@ enum Step {
 
 /// A client that has proven its key.
 struct Peer {
-    /// The key of all that follows.
+    /// Key of the rest of the connection.
     key: BoxKey,
-    /// The number of its INITIATE.
+    /// Nonce counter of the client's INITIATE.
     heard: u64,
     metadata: Vec<u8>,
 }
@@ -84,7 +84,8 @@ impl Mechanism for Server {
     }
 
     fn command_limit(&self) -> u64 {
-        // A HELLO of another length is malformed, not too large, as long as that costs nothing.
+        // While it costs little, a HELLO of another length is reported as malformed, not as too
+        // large.
         if matches!(self.step, Step::Hello) { 512 } else { u64::MAX }
     }
 
@@ -94,7 +95,7 @@ impl Mechanism for Server {
 
     fn stage(&mut self, max_msg_size: Option<u64>) -> Option<Box<dyn Stage>> {
         match std::mem::replace(&mut self.step, Step::Over) {
-            // READY was number 1.
+            // READY used nonce 1.
             Step::Done(Peer { key, heard, .. }) => {
                 Some(Box::new(Traffic::new(key, (SERVER_PREFIX, 1), (CLIENT_PREFIX, heard), max_msg_size)))
             }
@@ -113,7 +114,8 @@ impl Server {
         if take::<2>(&mut rest) != Some(&[1, 0]) {
             return Err(Clause::MalformedHello.into());
         }
-        // 72 bytes of padding, so that WELCOME is not longer than what it answers.
+        // There are 72 bytes of padding, so that WELCOME is not longer than the HELLO that it
+        // answers.
         let malformed = Clause::MalformedHello;
         take::<72>(&mut rest).ok_or(malformed)?;
         let client_short = take::<32>(&mut rest).ok_or(malformed)?;
@@ -126,8 +128,8 @@ impl Server {
 
         let short_secret = random_bytes::<32>(self.random)?;
         let short_public = nacl::public_key(&short_secret);
-        // The client returns the cookie, and only an equal one is taken. What is in it, as the RFC
-        // has it, is never opened.
+        // The client returns the cookie, and we accept only an equal one. The cookie has the
+        // content that the RFC prescribes, but it is never opened.
         let cookie_nonce = random_bytes::<16>(self.random)?;
         let mut cookie = cookie_nonce.to_vec();
         BoxKey::own(random_bytes(self.random)?).seal(
@@ -143,7 +145,7 @@ impl Server {
         Ok(Step::Initiate { client_short: *client_short, short_secret, cookie })
     }
 
-    /// Opens INITIATE: the client's long-term key, and what is known now.
+    /// Opens INITIATE and reads the client's long-term key.
     fn initiate(
         &self,
         data: &[u8],
@@ -169,8 +171,8 @@ impl Server {
         let vouch_nonce = take::<16>(&mut vouch).ok_or(malformed)?;
         let vouched =
             BoxKey::agreed(public, short_secret)?.open(&long_nonce(b"VOUCH---", vouch_nonce), vouch)?;
-        // Both halves: without the second one, a server could pass on a vouch that was meant for
-        // itself.
+        // Compare both halves. Without the second half, a server could forward a vouch that was
+        // meant for itself.
         if !equal(&vouched, &[*client_short, self.keys.public].concat()) {
             return Err(Clause::KeyExchange.into());
         }

@@ -15,7 +15,7 @@ thread_local! {
     static NEXT: Cell<u8> = const { Cell::new(1) };
 }
 
-/// Never the same twice in a test, the same in every run.
+/// Fills `out` with bytes that never repeat within a test and are the same in every run.
 fn counting(out: &mut [u8]) -> bool {
     for octet in out.iter_mut() {
         *octet = NEXT.get();
@@ -48,7 +48,7 @@ fn server() -> Box<dyn Mechanism> {
     server::start(&server_config())
 }
 
-/// The body of the one command in `out`, behind its name; empties `out`.
+/// Takes the body of the only command in `out`, after its name, and empties `out`.
 fn command(out: &mut Vec<u8>, name: &[u8]) -> Vec<u8> {
     let header = frame::decode_header(out).unwrap().unwrap();
     assert!(header.is_command() && out.len() as u64 == header.header_len as u64 + header.body_len);
@@ -58,7 +58,8 @@ fn command(out: &mut Vec<u8>, name: &[u8]) -> Vec<u8> {
     body[name.len()..].to_vec()
 }
 
-/// The handshake up to the command of this number (0 is HELLO), and the ends that expect it.
+/// Runs the handshake up to the command with this number (0 is HELLO). Returns the command and both
+/// ends.
 fn until(step: usize) -> (Box<dyn Mechanism>, Box<dyn Mechanism>, Vec<u8>) {
     let (mut client, mut server, mut out) = (client(), server(), Vec::new());
     client.begin(b"\x01c\0\0\0\x01x".to_vec(), &mut out).unwrap();
@@ -113,12 +114,12 @@ fn commands_have_the_sizes_of_the_rfc() {
     let (mut client, _) = established();
     let mut out = Vec::new();
     client.seal(b"\0\x05hello", &mut out);
-    // A message frame without flags; in the box one octet more than the body.
+    // The message frame has no flags, and the box holds one octet more than the body.
     assert_eq!(out[..2], [0, 8 + 8 + 16 + 1 + 5]);
     assert_eq!(out[2..18], *b"\x07MESSAGE\0\0\0\0\0\0\0\x03");
 }
 
-/// What libsodium makes of the same keys, nonces and contents.
+/// Compares with the boxes that libsodium makes from the same keys, nonces and contents.
 #[test]
 fn boxes_are_those_of_nacl() {
     fn hex(text: &str) -> Vec<u8> {
@@ -155,7 +156,7 @@ fn every_other_length_is_malformed() {
             let mut taker = if step % 2 == 0 { server } else { client };
             let fault = taker.receive(name, &data[..cut], &mut Vec::new()).unwrap_err();
             assert_eq!(fault, clause.into(), "{step} cut at {cut}");
-            // There is no second try.
+            // A second attempt fails.
             let again = taker.receive(name, &data, &mut Vec::new()).unwrap_err();
             assert_eq!(again, Clause::UnexpectedCommand.into());
         }
@@ -175,7 +176,7 @@ fn no_octet_may_change() {
     for (step, name) in names.into_iter().enumerate() {
         let len = until(step).2.len();
         for at in (0..len).step_by(5) {
-            // Padding says nothing.
+            // The padding has no meaning.
             if step == 0 && (2..74).contains(&at) {
                 continue;
             }
@@ -198,12 +199,12 @@ fn commands_out_of_order() {
             let (mut taker, mut other) = if step % 2 == 0 { (server, client) } else { (client, server) };
             if index != step {
                 let fault = taker.receive(name, &data, &mut Vec::new()).unwrap_err();
-                // READY in place of WELCOME does not open.
+                // A READY in place of WELCOME does not open.
                 let early = step == 1 && name == b"READY";
                 let expected = if early { Clause::Cryptographic } else { Clause::UnexpectedCommand };
                 assert_eq!(fault, expected.into(), "{step} {index}");
             }
-            // What one has sent itself, it does not take.
+            // An end does not accept its own command.
             assert!(other.receive(names[step], &data, &mut Vec::new()).is_err());
         }
     }
@@ -221,7 +222,7 @@ fn a_server_with_another_key_is_not_talked_to() {
 
 #[test]
 fn keys_that_are_no_keys() {
-    // Points of small order: the agreed key would be zero, whatever the secret.
+    // With points of small order, the agreed key would be zero for every secret.
     let mut client = client::start(&client_config([0; 32]));
     assert_eq!(client.begin(Vec::new(), &mut Vec::new()).unwrap_err(), Clause::Cryptographic.into());
     let (_, mut server, mut hello) = until(0);
@@ -230,7 +231,7 @@ fn keys_that_are_no_keys() {
     assert_eq!(fault, Clause::Cryptographic.into());
 }
 
-/// A client whose INITIATE is right but for what it vouches for.
+/// A client whose INITIATE is right except for its vouch.
 #[test]
 fn a_vouch_for_something_else() {
     let vouched_for = |short: Option<[u8; 32]>, server_key: Option<[u8; 32]>| {
@@ -296,7 +297,7 @@ fn plain() -> Vec<u8> {
     }
     put_ping(&mut out, 7, b"ctx");
     put_subscribe(&mut out, b"topic");
-    // 222 bytes are the last body whose box fits a short frame.
+    // 222 bytes is the largest body whose box fits a short frame.
     for len in [221, 222, 223, 254, 255, 256] {
         frame::put_header(&mut out, 0, len);
         out.resize(out.len() + len as usize, 9);
@@ -343,7 +344,7 @@ fn nothing_can_be_repeated_left_out_of_place_or_changed() {
     let (frames, mut client, mut server) = sealed(&[b"one", b"two"]);
     server.open(&frames[0], out).unwrap();
     assert_eq!(server.open(&frames[0], out), Err(Clause::NonceOrder.into()), "repeated");
-    // Its own words, reflected.
+    // The client's own frame, reflected.
     assert_eq!(client.open(&frames[1], out), Err(Clause::Cryptographic.into()));
     let (frames, _, mut server) = sealed(&[b"one", b"two"]);
     server.open(&frames[1], out).unwrap();
@@ -361,7 +362,7 @@ fn nothing_can_be_repeated_left_out_of_place_or_changed() {
         assert_eq!(server.open(&frames[0], out), Err(expected.into()), "octet {at}");
         assert!(out.is_empty(), "nothing of it comes out");
     }
-    // What is too short for a MESSAGE, by its announcement.
+    // Frames that announce a size too short for a MESSAGE.
     for size in 0..33 {
         let (_, mut server) = established();
         assert_eq!(server.open(&[0, size], out), Err(Clause::MalformedMessage.into()));

@@ -1,9 +1,9 @@
-//! Everything after the CURVE handshake: each frame in a MESSAGE of its own (RFC 26).
+//! The stage after the CURVE handshake: each frame is sealed in its own MESSAGE (RFC 26).
 //!
-//! On the wire a MESSAGE is a frame without flags whose body is the name, a short nonce and a box;
-//! in the box are a flags octet and the body of the plain frame. A frame is opened only when it is
-//! there as a whole, so it has to be kept until then: what is kept grows with what has arrived,
-//! never with what was announced, and sizes are judged at the header.
+//! On the wire a MESSAGE is a frame without flags. Its body is the name, a short nonce and a box,
+//! and the box holds a flags octet and the body of the plain frame. A frame can be opened only when
+//! it is complete, so its parts are kept until then. Kept memory grows with the bytes that have
+//! arrived, never with the announced size, and the size is checked at the header.
 
 use super::nacl::{BoxKey, PrefixKey, TAG};
 use crate::error::{Clause, ProtocolError};
@@ -11,37 +11,39 @@ use crate::frame::{self, COMMAND, Header, MAX_HEADER, MORE};
 use crate::memory::{extend, reserve};
 use crate::stage::Stage;
 
-/// The nonce prefix of what a client sends.
+/// Nonce prefix of frames from a client.
 pub(super) const CLIENT_PREFIX: &[u8; 16] = b"CurveZMQMESSAGEC";
-/// The nonce prefix of what a server sends.
+/// Nonce prefix of frames from a server.
 pub(super) const SERVER_PREFIX: &[u8; 16] = b"CurveZMQMESSAGES";
 
 const NAME: &[u8] = b"\x07MESSAGE";
-/// Bytes that a sealed body is longer than the plain one: name, nonce, tag, flags.
+/// Number of bytes by which a sealed body is longer than the plain one: name, nonce, tag, flags.
 const OVERHEAD: usize = NAME.len() + 8 + TAG + 1;
-/// The flags inside of the box.
+/// Flags inside the box.
 const BOXED_MORE: u8 = 1;
 const BOXED_COMMAND: u8 = 2;
-/// Memory kept for the next frame that comes in pieces.
+/// Memory kept for the next frame that arrives in pieces, in bytes.
 const KEPT: usize = 128 * 1024;
 
 /// The stage of a CURVE connection.
 pub(super) struct Traffic {
     seal_key: PrefixKey,
-    /// The number last used; never used again. At the end of the numbers nothing more is sent.
+    /// Counter of the last nonce used; never used again. When the counter is exhausted, sending
+    /// stops.
     sent: u64,
     outward: Gather,
-    /// There was no memory for a frame that was to be sealed.
+    /// True if there was no memory for a frame to be sealed.
     exhausted: bool,
     open_key: PrefixKey,
-    /// The number last heard; only greater ones are taken.
+    /// Last counter received. Only greater counters are accepted.
     heard: u64,
     inward: Gather,
     max_msg_size: Option<u64>,
 }
 
 impl Traffic {
-    /// With the prefixes of both directions and the number last used in each.
+    /// Makes the stage from the nonce prefixes of both directions and the last counter used in
+    /// each.
     pub fn new(
         key: BoxKey,
         (seal_prefix, sent): (&[u8; 16], u64),
@@ -57,8 +59,8 @@ impl Traffic {
 impl Stage for Traffic {
     fn seal(&mut self, mut plain: &[u8], out: &mut Vec<u8>) {
         while !self.exhausted {
-            // The queue's own frames are well formed. If one were not, nothing that follows it
-            // could be told apart.
+            // The queue's own frames are well formed. After a malformed frame, all later frames
+            // would be unreadable.
             let sealed = match self.outward.next(&mut plain, |_| Ok(())) {
                 Ok(Some((header, body))) => {
                     let Some(number) = self.sent.checked_add(1) else { return };
@@ -128,8 +130,8 @@ fn seal_frame(
     Ok(())
 }
 
-/// Appends the plain frame. The box is opened in its final place: the flags octet comes to lie
-/// where the header ends, and is overwritten by it.
+/// Appends the plain frame. The box is opened in its final place: the flags octet lies at the end
+/// of the header's space, and the header overwrites it.
 fn open_frame(
     key: &PrefixKey,
     number: u64,
@@ -167,18 +169,19 @@ fn judge_size(header: &Header, max_msg_size: Option<u64>) -> Result<(), Protocol
     }
 }
 
-/// Makes whole frames of a stream that comes in pieces.
+/// Assembles whole frames from a stream that arrives in pieces.
 #[derive(Default)]
 struct Gather {
-    /// The beginning of a frame whose end is still to come; or, when `whole`, a frame that was lent
-    /// out.
+    /// The beginning of an incomplete frame. If `whole` is set: a whole frame that the caller has
+    /// borrowed.
     held: Vec<u8>,
     whole: bool,
 }
 
 impl Gather {
-    /// The next whole frame: from `bytes`, which moves on, or from what was held and `bytes`. None:
-    /// all bytes are held. `judge` sees each header before anything of the body is kept.
+    /// Returns the next whole frame, from `bytes` alone or from the held bytes and `bytes`, and
+    /// advances `bytes`. Returns `None` if it now holds all bytes. `judge` sees each header before
+    /// any part of the body is kept.
     fn next<'a, 'b: 'a>(
         &'a mut self,
         bytes: &mut &'b [u8],
@@ -200,7 +203,8 @@ impl Gather {
             *bytes = &[];
             return Ok(None);
         }
-        // The header octet by octet, at most nine of them; then as much of the body as there is.
+        // Read the header octet by octet, at most nine, and then as much of the body as has
+        // arrived.
         let header = loop {
             if let Some(header) = frame::decode_header(&self.held)? {
                 break header;
@@ -223,7 +227,7 @@ impl Gather {
     }
 }
 
-/// The body of a frame that is there as a whole, and what follows it.
+/// Splits a complete frame into its body and the bytes after it.
 fn split<'a>(bytes: &'a [u8], header: &Header) -> Option<(&'a [u8], &'a [u8])> {
     let body_len = usize::try_from(header.body_len).ok()?;
     bytes.get(header.header_len..)?.split_at_checked(body_len)

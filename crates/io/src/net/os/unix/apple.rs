@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use crate::libc;
 use crate::net::option;
 
-/// The C library's header has them, its Rust bindings have not (netinet/tcp.h).
+/// Options that the C library's header has and its Rust bindings lack (netinet/tcp.h).
 const TCP_CONNECTIONTIMEOUT: libc::c_int = 0x20;
 const TCP_RXT_CONNDROPTIME: libc::c_int = 0x80;
 const TCP_NOTSENT_LOWAT: libc::c_int = 0x201;
@@ -15,7 +15,7 @@ pub(in super::super) const KEEPALIVE_COUNT: Option<libc::c_int> = Some(libc::TCP
 pub(in super::super) const KEEPALIVE_IDLE: Option<libc::c_int> = Some(libc::TCP_KEEPALIVE);
 pub(in super::super) const KEEPALIVE_INTERVAL: Option<libc::c_int> = Some(libc::TCP_KEEPINTVL);
 
-/// While it connects and afterwards; in whole seconds.
+/// Applies while connecting and afterwards. Has a resolution of whole seconds.
 pub(in super::super) fn set_user_timeout(fd: BorrowedFd<'_>, millis: libc::c_int) -> io::Result<()> {
     let seconds = millis / 1000 + libc::c_int::from(millis % 1000 > 0);
     option::set(fd, libc::IPPROTO_TCP, TCP_CONNECTIONTIMEOUT, seconds)?;

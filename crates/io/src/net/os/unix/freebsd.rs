@@ -11,7 +11,7 @@ pub(in super::super) const KEEPALIVE_COUNT: Option<libc::c_int> = Some(libc::TCP
 pub(in super::super) const KEEPALIVE_IDLE: Option<libc::c_int> = Some(libc::TCP_KEEPIDLE);
 pub(in super::super) const KEEPALIVE_INTERVAL: Option<libc::c_int> = Some(libc::TCP_KEEPINTVL);
 
-/// In whole seconds.
+/// Has a resolution of whole seconds.
 pub(in super::super) fn set_user_timeout(fd: BorrowedFd<'_>, millis: libc::c_int) -> io::Result<()> {
     let seconds = millis / 1000 + libc::c_int::from(millis % 1000 > 0);
     option::set(fd, libc::IPPROTO_TCP, libc::TCP_MAXUNACKTIME, seconds)
@@ -30,7 +30,7 @@ pub(in super::super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
     }
 }
 
-/// FreeBSD 13; 0 before.
+/// Returns the peer's process id since FreeBSD 13, and 0 on older versions.
 pub(super) fn peer_process(fd: BorrowedFd<'_>) -> io::Result<i32> {
     // SAFETY: LOCAL_PEERCRED's value is an xucred, integers and a pointer that may be null.
     let raw: libc::xucred = unsafe { option::read_struct(fd, libc::SOL_LOCAL, libc::LOCAL_PEERCRED)? };

@@ -29,7 +29,7 @@ pub(in super::super) fn unconfirmed(fd: BorrowedFd<'_>) -> usize {
 }
 
 pub(super) fn peer_process(fd: BorrowedFd<'_>) -> io::Result<i32> {
-    // The level of local sockets, which has no name there.
+    // Level of local sockets, which has no name on NetBSD.
     const SOL_LOCAL: libc::c_int = 0;
     // SAFETY: LOCAL_PEEREID's value is an unpcbid, three integers.
     let raw: libc::unpcbid = unsafe { option::read_struct(fd, SOL_LOCAL, libc::LOCAL_PEEREID)? };

@@ -1,4 +1,4 @@
-//! Socket options of OpenBSD, which has none of them, and of DragonFly BSD.
+//! Socket options of OpenBSD, which lacks all of them, and of DragonFly BSD.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,5 +1,5 @@
-//! Both implementations make what Project Wycheproof, libsodium and each other say. The code that
-//! runs depends on the processor, so `tests/host/crypto/run.sh` runs these on several.
+//! Both implementations agree with Project Wycheproof, with libsodium and with each other. The code
+//! that runs depends on the processor, so `tests/host/crypto/run.sh` runs these tests on several.
 
 use sha1::{Digest, Sha1};
 use wycheproof::TestResult;
@@ -35,7 +35,7 @@ impl Octets {
     }
 }
 
-/// Every length up to some blocks of the widest kernel, then those around powers of two.
+/// Every length up to a few blocks of the widest kernel, then the lengths around powers of two.
 fn lengths() -> impl Iterator<Item = usize> {
     (0..=2100).chain(
         (12..=17)
@@ -52,8 +52,8 @@ fn agreement_is_that_of_wycheproof() {
         let ours: [u8; 32] = test.private_key.as_ref().try_into().unwrap();
         let shared: [u8; 32] = test.shared_secret.as_ref().try_into().unwrap();
         assert_ne!(test.result, TestResult::Invalid, "case {}", test.tc_id);
-        // Cases where the peer alone decides the result are acceptable to Wycheproof, and are
-        // refused here.
+        // Wycheproof calls cases acceptable where the peer alone decides the result. Here they are
+        // refused.
         let expected = (shared != [0; 32]).then(|| rustcrypto::subkey(&shared, &[0; 16]));
         assert!(rustcrypto::agree(&theirs, &ours) == expected, "case {}", test.tc_id);
         assert!(dryoc::agree(&theirs, &ours) == expected, "case {} with dryoc", test.tc_id);
@@ -72,7 +72,7 @@ fn both_agree_on_keys() {
         let key = rustcrypto::agree(&public, &ours);
         assert!(key.is_some() && dryoc::agree(&public, &ours) == key, "{round}");
         assert!(rustcrypto::agree(&rustcrypto::public_key(&ours), &theirs) == key, "{round}");
-        // Any 32 octets are taken for a public key.
+        // Any 32 octets are accepted as a public key.
         let public = octets.next();
         assert!(rustcrypto::agree(&public, &ours) == dryoc::agree(&public, &ours), "{round}");
     }
@@ -85,8 +85,8 @@ fn both_make_the_same_boxes() {
         let (key, prefix, rest) = (octets.next(), octets.next(), octets.next());
         let (mine, other) = (rustcrypto::PrefixKey::new(&key, &prefix), dryoc::PrefixKey::new(&key, &prefix));
         let content = octets.body(len);
-        // Not at the same place in memory: what comes first and last depends on that in some
-        // kernels.
+        // Use another place in memory: the first and last bytes of some kernels depend on the
+        // alignment.
         let (mut by_mine, mut by_other) = (content.clone(), [vec![0; len % 16], content.clone()].concat());
         let by_other = &mut by_other[len % 16..];
         let tag = mine.seal(&rest, &mut by_mine);
@@ -127,8 +127,8 @@ fn what_is_not_genuine_stays_closed() {
     }
 }
 
-/// The tags and boxes of all lengths, and keys agreed on, in one digest. libsodium 1.0.18 made the
-/// same of them.
+/// Combines the tags and boxes of all lengths, and the agreed keys, in one digest. libsodium 1.0.18
+/// produced the same digest.
 macro_rules! digest_of {
     ($cipher:ident) => {{
         let (mut octets, mut digest) = (Octets(4), Sha1::new());
