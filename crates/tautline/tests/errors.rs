@@ -10,7 +10,7 @@ fn errors_of_endpoints_name_them() {
     let _taken = Pull::builder(&context).bind("inproc://taken").unwrap();
     let mut push = Push::new(&context).unwrap();
     let long = format!("ipc:///{}", "p".repeat(200));
-    let no_such = "this socket has no such endpoint, or there is no such file or folder";
+    let no_such = "this socket has no such endpoint, or the file or directory does not exist";
     let errors = [
         ("inproc://taken", push.bind("inproc://taken").map(drop), "the address is in use"),
         (
@@ -31,7 +31,7 @@ fn errors_of_endpoints_name_them() {
         (
             "tcp://192.0.2.1:1",
             push.bind("tcp://192.0.2.1:1").map(drop),
-            "the address is not one of this machine",
+            "the address does not belong to this machine",
         ),
         ("udp://127.0.0.1:1", push.connect("udp://127.0.0.1:1"), "PUSH sockets do not go with the transport"),
         ("tcp://127.0.0.1:1", push.disconnect("tcp://127.0.0.1:1"), no_such),
