@@ -255,9 +255,7 @@ impl fmt::Display for Error {
             write!(f, "{endpoint}: ")?;
         }
         f.write_str(match self {
-            Error::WouldBlock => {
-                "no message to receive, no room to send, or the time limit has passed"
-            }
+            Error::WouldBlock => "no message to receive, no room to send, or the time limit has passed",
             Error::Terminated => "the context was terminated",
             Error::Interrupted => "a signal arrived",
             Error::WrongState(turn) => return turn.fmt(f),

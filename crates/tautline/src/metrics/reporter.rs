@@ -115,16 +115,8 @@ const METRICS: [Metric; size_of::<Statistics>() / size_of::<u64>()] = [
     queued("in", |all| all.queued_in),
     gauge("tautline_peers", |all| all.peers, "Peers that are connected or being connected"),
     counter("tautline_reconnects_total", |all| all.reconnects, "Connections lost and restored"),
-    counter(
-        "tautline_failed_connects_total",
-        |all| all.failed_connects,
-        "Failed connection attempts",
-    ),
-    counter(
-        "tautline_failed_handshakes_total",
-        |all| all.failed_handshakes,
-        "Failed or refused handshakes",
-    ),
+    counter("tautline_failed_connects_total", |all| all.failed_connects, "Failed connection attempts"),
+    counter("tautline_failed_handshakes_total", |all| all.failed_handshakes, "Failed or refused handshakes"),
     counter(
         "tautline_topics_refused_total",
         |all| all.topics_refused,
