@@ -9,7 +9,7 @@ async fn main() -> Result<()> {
     let mut backend = Dealer::new(&context)?.into_async();
     let (front, back) = (frontend.bind("tcp://127.0.0.1:*")?, backend.bind("tcp://127.0.0.1:*")?);
 
-    // Whole messages pass with the envelope that brings the answer back to its client.
+    // Whole messages pass, with the envelope that routes the reply back to its client.
     let broker = tokio::spawn(async move {
         loop {
             tokio::select! {

@@ -1,4 +1,5 @@
-//! An encrypted service for those on a list: CURVE keys, an allow-list that changes while it is in force, and who asks. `cargo run --example curve_server`
+//! An encrypted service for listed clients: CURVE keys, an allow-list that changes at run time, and the user id of each client.
+//! `cargo run --example curve_server`
 
 use std::thread;
 
@@ -8,7 +9,7 @@ use tautline::zap::AllowList;
 use tautline::{Context, Error, Rep, Req, Result};
 
 fn main() -> Result<()> {
-    // The server's public key is known to all; each client's public key was given to the server by hand.
+    // All clients know the server's public key. The server received each client's public key by hand.
     let (server, alice, mallory) = (KeyPair::generate()?, KeyPair::generate()?, KeyPair::generate()?);
     println!("the server's key is {}", server.public);
 
@@ -34,7 +35,7 @@ fn main() -> Result<()> {
     println!("{}", answer.to_string_lossy());
     assert_eq!(answer, "hello, alice");
 
-    // Mallory is not on the list. Her socket gives up when it is told so, and has nobody to send to any more...
+    // Mallory is not on the list. After the refusal, her socket stops reconnecting, and has no peer to send to...
     let other = Req::builder(&context).curve_client(&server.public, &mallory).connect(&endpoint)?;
     let refusal = events.find(|event| matches!(event.kind, EventKind::HandshakeFailed(_)));
     println!("{}", refusal.as_ref().expect("the service runs"));
@@ -42,7 +43,7 @@ fn main() -> Result<()> {
         refusal.is_some_and(|event| event.kind == EventKind::HandshakeFailed(HandshakeError::Refused(400)))
     );
 
-    // ... until somebody adds her key, and she tries anew.
+    // ... until her key is added, and she connects again.
     list.add_key(mallory.public, "mallory");
     drop(other);
     let mut other = Req::builder(&context).curve_client(&server.public, &mallory).connect(&endpoint)?;

@@ -1,5 +1,5 @@
-//! The end of a program: workers are woken, what is queued is sent, and a peer that is not there does not hold up the end for longer
-//! than a deadline. `cargo run --example graceful_shutdown`
+//! Shutdown of a program: workers are woken and queued messages are sent. An absent peer does not delay the end beyond a
+//! deadline. `cargo run --example graceful_shutdown`
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn main() -> Result<()> {
         loop {
             match jobs.recv() {
                 Ok(_) => done += 1,
-                // The signal to end: everything received so far is done.
+                // The signal to end: all received messages are processed.
                 Err(Error::Terminated) => return Ok(done),
                 Err(error) => return Err(error),
             }
@@ -32,13 +32,13 @@ fn main() -> Result<()> {
         source.send(&[number])?;
     }
 
-    // Nobody listens there: what is queued for it is given up at the deadline.
+    // No program listens there. Its queued messages are dropped at the deadline.
     let mut report = Push::builder(&context).linger(DEADLINE).connect("tcp://127.0.0.1:1")?;
     report.send("ten jobs")?;
     drop((source, report));
 
     let start = Instant::now();
-    // However the lingering is set, nothing takes longer than this.
+    // Whatever the linger times are, termination does not exceed the deadline.
     context.terminate_within(Duration::from_secs(10))?;
     println!("ended after {:?}", start.elapsed());
     assert!(worker.join().expect("the worker does not panic")? <= 10);

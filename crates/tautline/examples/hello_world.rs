@@ -1,4 +1,4 @@
-//! Request and reply: a client asks, a service answers. `cargo run --example hello_world`
+//! Request and reply: a client sends a request, a service replies. `cargo run --example hello_world`
 
 use std::thread;
 

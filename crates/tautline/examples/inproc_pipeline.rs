@@ -1,4 +1,4 @@
-//! Stages in one process, each a thread: messages move between them without being copied. `cargo run --example inproc_pipeline`
+//! Stages in one process, one thread each: messages move between them without a copy. `cargo run --example inproc_pipeline`
 
 use std::thread;
 
@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     let mut cooked = Push::builder(&context).bind("inproc://cooked")?;
     let mut done = Pair::builder(&context).bind("inproc://done")?;
 
-    // The middle stage changes each block in place and hands it on.
+    // The middle stage changes each block in place and forwards it.
     let middle = thread::spawn(move || -> Result<()> {
         for _ in 0..BLOCKS {
             let mut block: Message = raw.recv()?;

@@ -1,6 +1,7 @@
-//! A last-value cache: a late subscriber gets the newest value of its topic at once, then what is new. `cargo run --example last_value_cache`
+//! A last-value cache: a late subscriber first gets the newest value of its topic, then all updates. `cargo run --example
+//! last_value_cache`
 //!
-//! XPUB shows each subscription (with `verbose` also repeated ones); the cache answers it from what it has stored.
+//! XPUB receives each subscription (with `verbose` also repeated ones). The cache answers it with the stored value.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use tautline::{Context, Multipart, PollItem, Result, Sub, XPub, XSub, poll};
 struct Cache(HashMap<Vec<u8>, Multipart>);
 
 impl Cache {
-    /// Forwards what comes from `upstream`, and answers subscriptions that come from `downstream`, for so many events.
+    /// Forwards messages from `upstream`, and answers subscriptions from `downstream`, for this number of events.
     fn run(&mut self, upstream: &mut XSub, downstream: &mut XPub, events: usize) -> Result<()> {
         for _ in 0..events {
             let mut items = [PollItem::readable(upstream), PollItem::readable(downstream)];
@@ -48,7 +49,7 @@ fn main() -> Result<()> {
     let mut cache = Cache::default();
     cache.run(&mut upstream, &mut downstream, 2)?;
 
-    // Late: nothing more is published, and yet there is a price.
+    // A late subscriber: no more messages are published, and it still gets a price.
     let mut late = Sub::builder(&context).connect(&endpoint)?;
     late.subscribe("gold")?;
     cache.run(&mut upstream, &mut downstream, 1)?;

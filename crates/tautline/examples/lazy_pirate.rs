@@ -1,7 +1,7 @@
-//! Reliable request and reply: the client asks again when no answer comes in time. `cargo run --example lazy_pirate`
+//! Reliable request and reply: the client repeats a request that is not answered in time. `cargo run --example lazy_pirate`
 //!
-//! With `relaxed` a new question may be sent before the old one was answered, and with `correlate` a late answer to the old one is
-//! recognised and dropped; so the socket need not be closed and made anew.
+//! With `relaxed`, a new request can be sent before the old one is answered. With `correlate`, a late reply to the old request is
+//! recognised and dropped. So the client can keep its socket.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tautline::{Context, Error, Rep, Req, Result};
 const PATIENCE: Duration = Duration::from_millis(100);
 const TRIES: usize = 50;
 
-/// Asks up to `TRIES` times.
+/// Sends the request up to `TRIES` times.
 fn ask(client: &mut Req, question: &str) -> Result<String> {
     for attempt in 1..=TRIES {
         client.send(question)?;
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     let mut service = Rep::builder(&context).linger(Duration::ZERO).build()?;
     let endpoint = service.bind("tcp://127.0.0.1:*")?;
 
-    // The first incarnation takes a question and dies; the second one works.
+    // The first server takes a request and exits; the second one works.
     let server = {
         let (context, endpoint) = (context.clone(), endpoint.clone());
         thread::spawn(move || -> Result<()> {
@@ -40,7 +40,7 @@ fn main() -> Result<()> {
                 assert!(matches!(error, Error::AddressInUse(_)), "{error}");
                 thread::yield_now();
             }
-            // It may get several copies of a question; the client takes the answer to its last one.
+            // The server may get several copies of a request. The client takes the reply to its last copy.
             loop {
                 let question = match service.recv() {
                     Err(Error::Terminated) => return Ok(()),

@@ -1,8 +1,8 @@
-//! Majordomo (RFC 7): clients name a service, a broker finds a worker that offers it, and nobody minds when one dies.
+//! Majordomo (RFC 7): clients name a service, a broker finds a worker that offers it, and the system survives crashes of workers.
 //! `cargo run --example majordomo`
 //!
-//! The broker forgets a worker that it has not heard of for a while. A client that gets no answer in time asks again, so a
-//! worker may get the same question twice. Workers register again with a broker that does not know them.
+//! The broker removes a worker that was silent for a while. A client repeats a request that is not answered in time, so a worker
+//! may get the same request twice. Workers register again with a broker that does not know them.
 
 use std::collections::{HashMap, VecDeque};
 use std::thread;
@@ -13,22 +13,22 @@ use tautline::{Context, Dealer, Error, Message, Multipart, Req, Result, Router};
 const CLIENT: &[u8] = b"MDPC01";
 const WORKER: &[u8] = b"MDPW01";
 const EMPTY: &[u8] = b"";
-// What a worker and its broker say to each other.
+// Messages between a worker and its broker.
 const READY: &[u8] = b"\x01";
 const REQUEST: &[u8] = b"\x02";
 const REPLY: &[u8] = b"\x03";
 const HEARTBEAT: &[u8] = b"\x04";
 const DISCONNECT: &[u8] = b"\x05";
 
-/// How often broker and workers say that they are there, and for how long one may be silent.
+/// Interval of heartbeats of brokers and workers, and the timeout after silence.
 const BEAT: Duration = Duration::from_millis(50);
 const SILENCE: Duration = Duration::from_secs(1);
-/// How long a client waits before it asks again.
+/// Time until a client repeats a request.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 #[derive(Default)]
 struct Service {
-    /// The client and the question.
+    /// The client and its request.
     requests: VecDeque<(Vec<u8>, Vec<u8>)>,
     idle: VecDeque<Vec<u8>>,
 }
@@ -36,7 +36,7 @@ struct Service {
 struct Broker {
     router: Router,
     services: HashMap<Vec<u8>, Service>,
-    /// The service of each worker, and when it was heard of last.
+    /// Service of each worker, and the time of its last message.
     workers: HashMap<Vec<u8>, (Vec<u8>, Instant)>,
 }
 
@@ -80,7 +80,7 @@ impl Broker {
                         *heard = Instant::now();
                         Ok(())
                     }
-                    // Not one of ours, or not one any more.
+                    // The worker is not registered, or no longer registered.
                     _ => self.router.send_multipart([*worker, EMPTY, WORKER, DISCONNECT]),
                 }
             }
@@ -88,13 +88,13 @@ impl Broker {
         }
     }
 
-    /// The worker has nothing to do.
+    /// Registers an idle worker.
     fn offer(&mut self, worker: &[u8], service: &[u8]) -> Result<()> {
         self.services.entry(service.to_vec()).or_default().idle.push_back(worker.to_vec());
         self.dispatch(service)
     }
 
-    /// Brings questions and idle workers together.
+    /// Assigns requests to idle workers.
     fn dispatch(&mut self, service: &[u8]) -> Result<()> {
         let Some(Service { requests, idle }) = self.services.get_mut(service) else { return Ok(()) };
         idle.retain(|worker| self.workers.contains_key(worker));
@@ -107,7 +107,7 @@ impl Broker {
     }
 }
 
-/// Answers until the context ends; a mortal one dies of its first question.
+/// Answers until the context ends. A mortal worker exits at its first request.
 fn work(context: &Context, endpoint: &str, service: &str, mortal: bool) -> Result<()> {
     let mut socket =
         Dealer::builder(context).receive_timeout(BEAT).linger(Duration::ZERO).connect(endpoint)?;
@@ -135,7 +135,7 @@ fn work(context: &Context, endpoint: &str, service: &str, mortal: bool) -> Resul
     }
 }
 
-/// Asks until somebody answers.
+/// Repeats a request until it is answered.
 fn ask(context: &Context, endpoint: &str, service: &str, question: &str) -> Result<Message> {
     loop {
         let mut socket =
@@ -171,7 +171,7 @@ fn main() -> Result<()> {
     context.shutdown();
     assert_eq!(broker.join().expect("the broker does not panic"), Err(Error::Terminated));
     for worker in workers {
-        // One may have died of its question.
+        // A worker may have exited at its request.
         assert!(matches!(worker.join().expect("no worker panics"), Ok(()) | Err(Error::Terminated)));
     }
     Ok(())

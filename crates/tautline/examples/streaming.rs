@@ -1,5 +1,6 @@
-//! Streaming both ways that cannot deadlock: two programs that wait in `send` for each other would wait for ever, so either somebody always
-//! receives (here: a socket in two halves), or no more is under way than there is room for (here: a window). `cargo run --example streaming`
+//! Streaming in both directions without deadlock. Two programs that wait in `send` for each other would wait forever. Either one
+//! thread always receives (here: a socket in two halves), or the number of unanswered messages is limited (here: a window).
+//! `cargo run --example streaming`
 
 use std::thread;
 
@@ -15,7 +16,7 @@ fn main() -> Result<()> {
     let endpoint = echo.bind("tcp://127.0.0.1:*")?;
     let serving = thread::spawn(move || -> Result<()> {
         loop {
-            // The server waits for room while it sends: somebody has to receive.
+            // The server waits for room while it sends, so the client must receive.
             match echo.recv_from().and_then(|(peer, message)| echo.send_to(&peer, &message)) {
                 Err(Error::Terminated) => return Ok(()),
                 outcome => outcome?,
@@ -31,7 +32,7 @@ fn main() -> Result<()> {
             client.send(&sent.to_ne_bytes())?;
             sent += 1;
         }
-        // One at least, and what else is there.
+        // Waits for one message, then takes all queued messages.
         client.recv_batch(&mut answers, WINDOW as usize)?;
         for answer in answers.drain(..) {
             assert_eq!(answer, received.to_ne_bytes());
@@ -40,7 +41,7 @@ fn main() -> Result<()> {
     }
     println!("{received} answers, {WINDOW} at most under way");
 
-    // The other way: as much under way as fits, because one thread does nothing but receive.
+    // Without a window: one thread only receives, so the other one can keep the queues full.
     let (mut sender, mut receiver) = client.split()?;
     let sending =
         thread::spawn(move || (0..MESSAGES).try_for_each(|number| sender.send(&number.to_ne_bytes())));

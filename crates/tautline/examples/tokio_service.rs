@@ -1,5 +1,5 @@
-//! A tokio service with a graceful end: it answers until it is told to stop, finishes what it has, and waits for a bounded time until
-//! its answers are sent. `cargo run --example tokio_service --features tokio`
+//! A tokio service with a graceful shutdown. It answers until it is stopped, finishes the current requests, and waits for a
+//! limited time until its replies are sent. `cargo run --example tokio_service --features tokio`
 
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ async fn main() -> Result<()> {
     stop.send(()).expect("the service still runs");
     assert_eq!(running.await.expect("the service does not panic")?, 3);
 
-    // Waits for the answers to be sent.
+    // Waits until the replies are sent.
     aio::terminate(&context, Duration::from_secs(10)).await
 }
 
-/// Answers until `stop` comes; how many questions there were.
+/// Answers until `stop` is signalled. Returns the number of requests.
 async fn serve(mut service: aio::Rep, mut stop: oneshot::Receiver<()>) -> Result<u32> {
     let mut answered = 0;
     loop {

@@ -1,4 +1,5 @@
-//! Divide and conquer: a ventilator hands out tasks, workers do them, a sink collects. `cargo run --example ventilator`
+//! Divide and conquer: a ventilator distributes tasks, workers process them, a sink collects the results. `cargo run --example
+//! ventilator`
 
 use std::thread;
 
@@ -31,7 +32,7 @@ fn main() -> Result<()> {
     println!("the sum of the first {TASKS} squares is {sum}");
     assert_eq!(sum, TASKS * (TASKS + 1) * (2 * TASKS + 1) / 6);
 
-    // Wakes the workers, which wait for tasks that will not come.
+    // Wakes the workers, which wait for further tasks.
     context.shutdown();
     for worker in workers {
         assert_eq!(worker.join().expect("a worker does not panic"), Err(Error::Terminated));

@@ -1,7 +1,7 @@
-//! Publish and subscribe: a station publishes, a subscriber takes one city only. `cargo run --example weather`
+//! Publish and subscribe: a station publishes, a subscriber receives one city only. `cargo run --example weather`
 //!
-//! A subscription takes its time to reach the publisher, and what is published before is not for this subscriber. A program that must
-//! not miss the beginning lets the publisher wait for the subscription: XPUB shows it.
+//! A subscription takes time to reach the publisher. Earlier messages are not sent to this subscriber. If a program must not miss
+//! the beginning, let the publisher wait for the subscription: XPUB receives it.
 
 use std::thread;
 

@@ -48,16 +48,16 @@ impl EndpointError {
             }
             EndpointError::NoAddress => "the endpoint has no address behind ://",
             EndpointError::UnknownTransport => {
-                "the transport of the endpoint is none of tcp, ipc, inproc, ws, wss, tls+tcp, udp, vsock, name"
+                "the transport of the endpoint is not tcp, ipc, inproc, ws, wss, tls+tcp, udp, vsock or name"
             }
             EndpointError::NoPort => "the endpoint has no port: the address is host:port",
             EndpointError::Port => "the port of the endpoint is neither a number from 1 to 65535 nor *",
-            EndpointError::NoHost => "the endpoint has no host before its port; every local address is *",
+            EndpointError::NoHost => "the endpoint has no host before its port; use * for any local host",
             EndpointError::NotConnectable => {
                 "the endpoint cannot be connected to: * and port 0 are for binding"
             }
             EndpointError::PathTooLong => "the path of the endpoint is too long",
-            EndpointError::Address => "the address of the endpoint is not one of its transport",
+            EndpointError::Address => "the address of the endpoint does not fit its transport",
         }
     }
 }

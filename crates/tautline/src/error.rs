@@ -255,15 +255,13 @@ impl fmt::Display for Error {
             write!(f, "{endpoint}: ")?;
         }
         f.write_str(match self {
-            Error::WouldBlock => {
-                "there is nothing to receive, or no room to send, or the time limit has passed"
-            }
+            Error::WouldBlock => "no message to receive, no room to send, or the time limit has passed",
             Error::Terminated => "the context was terminated",
             Error::Interrupted => "a signal arrived",
             Error::WrongState(turn) => return turn.fmt(f),
             Error::Unroutable => "no peer has this routing id",
             Error::Invalid(subject) => {
-                subject.as_sentence().unwrap_or("an argument is out of range, or does not go with an option")
+                subject.as_sentence().unwrap_or("an argument is out of range, or conflicts with an option")
             }
             Error::MalformedEndpoint(reason, _) => return reason.fmt(f),
             Error::MalformedKey(reason) => return reason.fmt(f),
@@ -279,10 +277,10 @@ impl fmt::Display for Error {
                 None => "the socket type does not support this",
             },
             Error::AddressInUse(_) => "the address is in use",
-            Error::AddressNotAvailable(_) => "the address is not one of this machine",
+            Error::AddressNotAvailable(_) => "the address does not belong to this machine",
             Error::NoSuchDevice(_) => "there is no network interface or host of this name",
-            Error::ConnectionRefused(_) => "nobody is bound to the address",
-            Error::NotFound(_) => "this socket has no such endpoint, or there is no such file or folder",
+            Error::ConnectionRefused(_) => "no socket is bound to the address",
+            Error::NotFound(_) => "this socket has no such endpoint, or the file or directory does not exist",
             Error::TooMany => "too many sockets or open files",
             Error::MessageTooLong => "the message is too long",
             Error::NameTooLong(_) => "the path or address is too long",

@@ -66,7 +66,7 @@
 //!
 //! | error | JSON |
 //! |---|---|
-//! | `WouldBlock` | `{"error":"would_block","errno":11,"message":"there is nothing to receive, or no room to send, or the time limit has passed"}` |
+//! | `WouldBlock` | `{"error":"would_block","errno":11,"message":"no message to receive, no room to send, or the time limit has passed"}` |
 //! | `Terminated` | `{"error":"terminated","errno":156384765,"message":"the context was terminated"}` |
 //! | `Interrupted` | `{"error":"interrupted","errno":4,"message":"a signal arrived"}` |
 //! | `WrongState` | `{"error":"wrong_state","turn":"send_question","errno":156384763,"message":"REQ must send a question first"}` |
@@ -78,10 +78,10 @@
 //! | `WrongTransport` | `{"error":"wrong_transport","endpoint":"udp://127.0.0.1:5555","socket":"PULL","errno":156384764,"message":"udp://127.0.0.1:5555: PULL sockets do not go with the transport"}` |
 //! | `NotSupported` | `{"error":"not_supported","errno":95,"message":"the socket type does not support this"}` |
 //! | `AddressInUse` | `{"error":"address_in_use","endpoint":"inproc://work","socket":"PULL","errno":98,"message":"inproc://work: the address is in use"}` |
-//! | `AddressNotAvailable` | `{"error":"address_not_available","errno":99,"message":"the address is not one of this machine"}` |
+//! | `AddressNotAvailable` | `{"error":"address_not_available","errno":99,"message":"the address does not belong to this machine"}` |
 //! | `NoSuchDevice` | `{"error":"no_such_device","errno":19,"message":"there is no network interface or host of this name"}` |
-//! | `ConnectionRefused` | `{"error":"connection_refused","errno":111,"message":"nobody is bound to the address"}` |
-//! | `NotFound` | `{"error":"not_found","errno":2,"message":"this socket has no such endpoint, or there is no such file or folder"}` |
+//! | `ConnectionRefused` | `{"error":"connection_refused","errno":111,"message":"no socket is bound to the address"}` |
+//! | `NotFound` | `{"error":"not_found","errno":2,"message":"this socket has no such endpoint, or the file or directory does not exist"}` |
 //! | `TooMany` | `{"error":"too_many","errno":24,"message":"too many sockets or open files"}` |
 //! | `MessageTooLong` | `{"error":"message_too_long","errno":90,"message":"the message is too long"}` |
 //! | `NameTooLong` | `{"error":"name_too_long","errno":36,"message":"the path or address is too long"}` |

@@ -81,7 +81,7 @@ pub fn endpoint(space: &str) -> String {
 }
 
 /// Options of a future [`Topics`], or of one of its halves.
-#[must_use = "a builder makes nothing until `build`, `publisher` or `subscriber` is called"]
+#[must_use = "a builder has no effect until `build`, `publisher` or `subscriber` is called"]
 #[derive(Debug)]
 pub struct TopicsBuilder {
     binds: Vec<String>,

@@ -1,4 +1,4 @@
-//! Many messages in one call, by threads and by tasks; and the end of a context with a deadline.
+//! Batches in threads and tasks, and termination of a context with a deadline.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn a_batch_is_what_is_there() {
         assert_eq!(pull.recv_batch(&mut batch, 3), Ok(3));
         assert_eq!(batch, ["before", "0", "1", "2"]);
         batch.clear();
-        // Messages of several parts are taken whole, however many parts that are.
+        // Messages of several parts are taken whole: `max` counts messages, not parts.
         assert_eq!(pull.recv_batch(&mut batch, 3), Ok(3));
         assert_eq!(batch, ["3", "4", "a", "b"]);
         assert_eq!(batch.iter().map(Message::has_more).collect::<Vec<_>>(), [false, false, true, false]);
@@ -80,7 +80,8 @@ fn tasks_have_batches_too() {
     });
 }
 
-/// Both ends over tcp, one after the other, in batches that are larger than the high-water mark, than one write, and small.
+/// Both ends over tcp, in turn, in batches that exceed the high-water mark, in batches that exceed one write, and in small
+/// batches.
 #[test]
 fn batches_go_there_and_back_over_tcp() {
     with_watchdog(LIMIT, "batches_go", || {
@@ -121,7 +122,7 @@ fn batches_go_there_and_back_over_tcp() {
     });
 }
 
-/// A batch that nobody waits for leaves by itself.
+/// A batch is written without a waiting thread.
 #[test]
 fn batches_without_a_pause_all_arrive() {
     with_watchdog(LIMIT, "batches_without", || {
@@ -206,7 +207,7 @@ fn the_end_has_a_deadline() {
     });
 }
 
-/// However long it would have lingered, and whoever connected to whom.
+/// The deadline applies whatever the linger time is, and whichever side connected.
 #[test]
 fn the_deadline_ends_lingering() {
     with_watchdog(LIMIT, "the_deadline_ends", || {
@@ -217,7 +218,7 @@ fn the_deadline_ends_lingering() {
         assert_eq!(near.terminate_within(Duration::ZERO), Err(Error::WouldBlock), "something was dropped");
         assert_eq!(near.terminate(), Ok(()));
 
-        // A peer that is there and takes nothing.
+        // A connected peer that does not read.
         let (near, far) = (Context::new(), Context::new());
         let mut push = Push::builder(&near).linger(Duration::from_secs(1000)).build().unwrap();
         let endpoint = push.bind("tcp://127.0.0.1:*").unwrap();

@@ -1,4 +1,4 @@
-//! The blocking API as a program uses it.
+//! The blocking API in programs.
 
 use std::thread;
 use std::time::Duration;

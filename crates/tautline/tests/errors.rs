@@ -1,4 +1,4 @@
-//! Errors tell what they are about.
+//! Errors name the object that they concern.
 
 use tautline::endpoint::EndpointError;
 use tautline::error::Turn;
@@ -10,7 +10,7 @@ fn errors_of_endpoints_name_them() {
     let _taken = Pull::builder(&context).bind("inproc://taken").unwrap();
     let mut push = Push::new(&context).unwrap();
     let long = format!("ipc:///{}", "p".repeat(200));
-    let no_such = "this socket has no such endpoint, or there is no such file or folder";
+    let no_such = "this socket has no such endpoint, or the file or directory does not exist";
     let errors = [
         ("inproc://taken", push.bind("inproc://taken").map(drop), "the address is in use"),
         (
@@ -31,7 +31,7 @@ fn errors_of_endpoints_name_them() {
         (
             "tcp://192.0.2.1:1",
             push.bind("tcp://192.0.2.1:1").map(drop),
-            "the address is not one of this machine",
+            "the address does not belong to this machine",
         ),
         ("udp://127.0.0.1:1", push.connect("udp://127.0.0.1:1"), "PUSH sockets do not go with the transport"),
         ("tcp://127.0.0.1:1", push.disconnect("tcp://127.0.0.1:1"), no_such),
@@ -43,7 +43,7 @@ fn errors_of_endpoints_name_them() {
         assert_eq!(error.to_string(), format!("{endpoint}: {text}"));
         assert_eq!(error.endpoint(), Some(endpoint));
     }
-    // By the builder, by tasks and by what only PEER has, too.
+    // The builder, tasks and the calls of PEER name it as well.
     let error = Pull::builder(&context).bind("inproc://taken").unwrap_err();
     assert_eq!(
         (error.endpoint(), error.errno()),
@@ -66,7 +66,7 @@ fn a_file_that_cannot_be_made_is_named_by_its_endpoint() {
     assert!(error.to_string().starts_with("ipc:///nowhere/at/all: "), "{error}");
 }
 
-/// What each call of a REQ and a REP says out of turn, be it one part, several, a batch or into a buffer.
+/// Result of each REQ and REP call out of turn, for one part, several parts, a batch and a buffer.
 #[test]
 fn a_call_out_of_turn_is_told_what_to_do() {
     fn sends<K: kind::Sends + kind::ManyParts>(socket: &mut tautline::Socket<K>, turn: Turn) {

@@ -1,4 +1,4 @@
-//! Every example runs to its end; they check their own results. Cargo has built them beside the tests.
+//! Runs every example to its end. The examples check their own results. Cargo has built them beside the tests.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The feature `metrics`: what a recorder hears of sockets.
+//! The feature `metrics`: values that a recorder receives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -17,10 +17,10 @@ use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A kind, a unit and a description.
+/// Kind, unit and description of a metric.
 type Described = (&'static str, Option<Unit>, String);
 
-/// Keeps the values by `name{label="value"}`, and by name what was described.
+/// Stores the values by `name{label="value"}`, and the descriptions by name.
 #[derive(Default)]
 struct Kept {
     counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
@@ -236,7 +236,7 @@ fn without_a_recorder_nothing_happens() {
     let recorder = Kept::default();
     let mut pull = Pull::new(&Context::new()).unwrap();
     let mut reporter = pull.reporter("unheard");
-    // A reporter that has reported nothing takes nothing back.
+    // A reporter without any report subtracts zero.
     with_local_recorder(&recorder, || drop(pull.reporter("silent")));
     assert!(recorder.gauges.lock().unwrap().is_empty());
     reporter.report(&pull.statistics().unwrap());

@@ -1,4 +1,4 @@
-//! Events and numbers as a program sees them.
+//! Events and statistics in programs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Options by name: each is taken by the engine, and does what it says where that is seen at once.
+//! Options by name: the engine accepts each one, and its effect is checked where it is immediately visible.
 
 use std::time::Duration;
 
@@ -117,7 +117,7 @@ fn what_is_out_of_range_is_told_when_the_socket_is_made() {
         assert_eq!(error.to_string(), text);
         assert!(matches!(error, Error::Invalid(_)), "{error:?}");
     }
-    // What is refused first is told.
+    // The first refused option is reported.
     let error = build(Push::builder(&context).send_hwm(u32::MAX).linger(century)).unwrap_err();
     assert!(error.to_string().starts_with("ZMQ_SNDHWM "), "{error}");
 }

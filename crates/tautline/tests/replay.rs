@@ -1,5 +1,5 @@
-//! PUB/SUB that knows what it lost: late joiners, lost connections, full rings, publishers that begin anew, and peers that speak
-//! the wire by hand, as other programs do.
+//! PUB/SUB with replay: late joiners, lost connections, full rings, restarted publishers, and peers that implement the protocol
+//! by hand, like other programs.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tautline::zap::AllowList;
 use tautline::{Context, Dealer, Error, Message, Pub, Router, Sub, XPub};
 use tautline_testkit::with_watchdog;
 
-/// Long enough for a machine that is busy.
+/// Long enough for a busy machine.
 fn within(name: &str, body: impl FnOnce()) {
     with_watchdog(Duration::from_secs(240), name, body);
 }
@@ -26,7 +26,7 @@ fn publisher(context: &Context, keep: usize) -> (ReliablePub, String, String) {
 }
 
 fn subscriber(context: &Context, start: Start, live: &str, ring: &str) -> ReliableSub {
-    // Nothing here is late: what does not come at all fails by the watchdog.
+    // No message is late in these tests: if one is missing, the watchdog fails the test.
     let patience = Duration::from_secs(600);
     ReliableSub::builder(context).subscribe("").start(start).patience(patience).connect(live, ring).unwrap()
 }
@@ -42,7 +42,7 @@ fn numbers(subscriber: &mut ReliableSub, count: usize) -> Vec<u64> {
     (0..count).map(|_| next(subscriber).number).collect()
 }
 
-/// Publishes until the subscriber has its first live message. What it has got by then.
+/// Publishes until the subscriber has its first live message. Returns all deliveries so far.
 fn join(publisher: &mut ReliablePub, subscriber: &mut ReliableSub) -> Vec<Delivery> {
     let mut got = Vec::new();
     loop {
@@ -94,11 +94,11 @@ fn the_last_of_each_topic_comes_first() {
     });
 }
 
-/// Binds again where a publisher was that has ended.
+/// Binds again at the endpoint of a closed publisher.
 fn publisher_at(context: &Context, live: &str, ring: &str) -> ReliablePub {
     loop {
         let mut publisher = ReliablePub::new(context).unwrap();
-        // The system takes a moment to hand a port out again.
+        // The system needs a moment to release the port.
         if publisher.bind(live).is_ok() && publisher.serve(ring).is_ok() {
             return publisher;
         }
@@ -106,8 +106,8 @@ fn publisher_at(context: &Context, live: &str, ring: &str) -> ReliablePub {
     }
 }
 
-/// Publishes until the subscriber has seen the restart and all messages up to that moment. They are
-/// numbered from 0, and none is missing.
+/// Publishes until the subscriber has seen the restart and all messages up to that moment. Checks that their numbers start at 0
+/// without a gap.
 fn expect_restart(publisher: &mut ReliablePub, subscriber: &mut ReliableSub) {
     let mut restarted = false;
     let mut next_number = 0;
@@ -151,7 +151,7 @@ fn restart_after_live_messages_is_reported_and_loses_nothing() {
         join(&mut first, &mut late);
         drop(first);
         let mut second = publisher_at(&context, &live, &ring);
-        // The subscriber first sees the very number that it expects.
+        // The first number that the subscriber sees is the expected one.
         for number in 0..late.statistics().live {
             assert_eq!(second.send("t", "new").unwrap(), number);
         }
@@ -169,12 +169,12 @@ fn number_of_a_former_life_is_a_restart() {
     });
 }
 
-/// A publisher and a ring as other programs make them, in the hands of the test.
+/// A publisher and a ring like those of other programs, controlled by the test.
 struct ByHand {
     live: XPub,
     ring: Router,
     subscriber: ReliableSub,
-    /// What was delivered while a request was awaited.
+    /// Deliveries while a request was awaited.
     early: VecDeque<Delivery>,
 }
 
@@ -183,7 +183,7 @@ impl ByHand {
         Self::with_live(XPub::new(context).unwrap(), context, start)
     }
 
-    /// With a publisher that shows this epoch.
+    /// Creates a publisher with this epoch.
     fn showing(context: &Context, start: Start, epoch: u64) -> Self {
         let shown = format!("{epoch:016x}");
         Self::with_live(
@@ -217,7 +217,7 @@ impl ByHand {
         self.live.send_multipart([&b"t"[..], &number.to_be_bytes(), b"live"]).unwrap();
     }
 
-    /// Takes a request for the messages from `from` on, and answers it with those of these numbers.
+    /// Takes a request for the messages from `from` on, and answers it with messages of these numbers.
     fn answer(&mut self, from: u64, numbers: &[u64], epoch: &[u8]) {
         while !self.ring.wait_readable(Duration::from_millis(1)).unwrap() {
             self.early.extend(self.subscriber.try_recv().unwrap());
@@ -240,12 +240,12 @@ fn low_number_after_a_replay_is_a_restart_if_the_epoch_differs() {
     within("low_number_after_a_replay_is_a_restart_if_the_epoch_differs", || {
         let mut all = ByHand::new(&Context::new(), Start::Oldest);
         all.answer(0, &[0, 1, 2, 3, 4, 5], b"life one");
-        // These repeat what the ring has sent. It is asked once.
+        // These messages repeat messages from the ring. The ring is asked once.
         all.publish(2);
         all.publish(3);
         all.answer(NOTHING, &[], b"life one");
         assert_eq!(all.numbers(6), [0, 1, 2, 3, 4, 5]);
-        // In the same life this one would be a repetition.
+        // In the same epoch this message would be a repetition.
         all.publish(5);
         all.answer(NOTHING, &[], b"life two");
         all.answer(0, &[0, 1, 2, 3, 4, 5], b"life two");
@@ -302,7 +302,7 @@ fn messages_of_a_former_epoch_do_not_count_for_the_new_one() {
         all.answer(NOTHING, &[], &former.to_be_bytes());
         all.publish(1);
         all.publish(5);
-        // Still unread when the ring is of the new epoch.
+        // Still unread when the ring has the new epoch.
         all.publish(6);
         all.answer(NOTHING, &[], &new);
         all.answer(0, &[0, 1], &new);
@@ -327,7 +327,7 @@ fn what_is_missing_is_asked_for_and_delivered_in_order() {
         all.publish(7);
         assert_eq!(all.numbers(1), [7]);
         all.publish(11);
-        // The ring is ahead of what has come.
+        // The ring is ahead of the live messages.
         all.answer(8, &[8, 9, 10, 11, 12], b"");
         all.publish(12);
         assert_eq!(all.numbers(5), [8, 9, 10, 11, 12]);
@@ -359,7 +359,7 @@ fn a_publisher_that_begins_anew_is_told() {
         all.answer(0, &[0, 1, 2], b"life two");
         assert_eq!(all.recv(), Delivery::Restarted);
         assert_eq!(all.numbers(3), [0, 1, 2]);
-        // A new life whose numbers are higher already shows by its epoch.
+        // A new epoch is detected even if its numbers are higher.
         all.publish(9);
         all.answer(NOTHING, &[], b"life tre");
         all.answer(0, &[6, 7, 8], b"life tre");
@@ -375,11 +375,11 @@ fn one_that_goes_on_where_it_was_gets_the_rest_once() {
     within("one_that_goes_on_where_it_was_gets_the_rest_once", || {
         let context = Context::new();
         let mut all = ByHand::new(&context, Start::Number(5));
-        // These are live before the ring has answered.
+        // These messages arrive live before the ring has answered.
         all.publish(6);
         all.publish(7);
         all.answer(5, &[5, 6, 7], b"");
-        // Message 6 repeats one, or is of another life.
+        // Message 6 is either a repetition or of another epoch.
         all.answer(7, &[7], b"");
         all.publish(8);
         assert_eq!(all.numbers(4), [5, 6, 7, 8]);
@@ -475,7 +475,7 @@ fn a_ring_longer_than_a_high_water_mark_comes_whole_to_many() {
         (0..20_000).for_each(|_| assert!(publisher.send("t", body.clone()).is_ok()));
         let mut late: Vec<ReliableSub> =
             (0..4).map(|_| subscriber(&context, Start::Oldest, &live, &ring)).collect();
-        // One that asks and does not read holds up nobody.
+        // A peer that sends requests but does not read delays no other peer.
         let mut stuck = Dealer::builder(&context).connect(&ring).unwrap();
         stuck.send_multipart([&[][..], &[0; 8]]).unwrap();
         for late in &mut late {
@@ -505,7 +505,7 @@ fn a_subscriber_that_is_too_slow_gets_everything_from_the_ring() {
         let body = Message::from(vec![7; 10_000]);
         (0..5000).for_each(|_| assert!(publisher.send("t", body.clone()).is_ok()));
         let end = publisher.next_number();
-        // The last ones may be lost without a message behind them that shows it.
+        // The last messages may be lost if no later message reveals the loss.
         let mut next_number = expected;
         while next_number < end {
             publisher.send("end", "").unwrap();
@@ -541,7 +541,7 @@ fn dropping_a_publisher_ends_its_thread_and_frees_its_endpoints() {
         let (first, live, ring) = publisher(&context, 10);
         drop(first);
         for endpoint in [live, ring] {
-            // The system takes a moment to hand a port out again.
+            // The system needs a moment to release the port.
             while Pub::builder(&context).bind(&endpoint).is_err() {
                 std::thread::yield_now();
             }
@@ -551,7 +551,7 @@ fn dropping_a_publisher_ends_its_thread_and_frees_its_endpoints() {
     });
 }
 
-/// What a DEALER with these options gets from a ring.
+/// Returns the messages that a DEALER with these options gets from a ring.
 fn from_ring(
     ring: &str,
     options: impl FnOnce(tautline::Builder<tautline::kind::Dealer>) -> tautline::Builder<tautline::kind::Dealer>,
@@ -607,22 +607,22 @@ fn ring_that_is_less_protected_than_the_live_socket_is_refused() {
             assert!(matches!(error, Error::Invalid(_)), "{error:?}");
             error.to_string()
         };
-        // Keys that only the PUB was given.
+        // Keys that were only set on the PUB.
         let mut publisher = ReliablePub::new(&context).unwrap();
         publisher.socket().set_raw_option(47, &1_i32.to_ne_bytes()).unwrap();
         publisher.socket().set_raw_option(49, server.secret.expose_bytes()).unwrap();
         assert!(refused(&mut publisher, ANY).contains("less protected"));
-        // A mechanism that encrypts nothing, in place of CURVE.
+        // A mechanism without encryption instead of CURVE.
         let builder = ReliablePub::builder(&context).with(|socket| socket.curve_server(&server.secret));
         let mut publisher = builder.with_ring(|ring| ring.plain_server()).build().unwrap();
         assert!(refused(&mut publisher, ANY).contains("less protected"));
-        // A client to a proxy serves its own subscribers.
+        // A client of a proxy that serves its own subscribers.
         let client =
             || ReliablePub::builder(&context).with(|socket| socket.curve_client(&server.public, &alice));
         assert!(refused(&mut client().build().unwrap(), ANY).contains("make it a server"));
         let mut publisher = client().with_ring(|ring| ring.curve_server(&alice.secret)).build().unwrap();
         publisher.serve(ANY).unwrap();
-        // A domain whose peers the handler judges.
+        // A domain whose peers the handler checks.
         let mut publisher = ReliablePub::new(&context).unwrap();
         publisher.socket().set_raw_option(55, b"shop").unwrap();
         publisher.socket().set_raw_option(93, &1_i32.to_ne_bytes()).unwrap();

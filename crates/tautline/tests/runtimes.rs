@@ -1,4 +1,4 @@
-//! Runtimes that stand still, are busy, or do with a task what nobody expects: a socket waits well in all of them.
+//! Runtimes that stand still, are busy, or use tasks in unusual ways: waiting for a socket works in all of them.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// Two ends that have met.
+/// Returns two connected sockets.
 fn pair(context: &Context, endpoint: &str) -> (Push, aio::Pull) {
     let mut pull = Pull::new(context).unwrap();
     let endpoint = pull.bind(endpoint).unwrap();
@@ -43,7 +43,7 @@ impl Wake for Spy {
     }
 }
 
-/// Polls `wait` once. True if it rests now: a wait that spins wakes its task before it returns.
+/// Polls `wait` once. True if it now sleeps: a spinning wait wakes its task before it returns.
 fn turn<T>(wait: Pin<&mut impl Future<Output = T>>, cx: &mut task::Context<'_>) -> (Poll<T>, bool) {
     let spy = Arc::new(Spy { task: cx.waker().clone(), woken: AtomicBool::new(false) });
     let polled = wait.poll(&mut task::Context::from_waker(&spy.clone().into()));
@@ -51,7 +51,7 @@ fn turn<T>(wait: Pin<&mut impl Future<Output = T>>, cx: &mut task::Context<'_>) 
     (polled, rests)
 }
 
-/// Polls `wait` until it ends or rests. `None` if it rests.
+/// Polls `wait` until it ends or sleeps. `None` if it sleeps.
 async fn ended_or_rests<T>(wait: impl Future<Output = T>) -> Option<T> {
     let mut wait = pin!(wait);
     poll_fn(|cx| match turn(wait.as_mut(), cx) {
@@ -62,7 +62,7 @@ async fn ended_or_rests<T>(wait: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Waits to the end, and sends to `rests` whenever `wait` rests.
+/// Waits until the end, and sends to `rests` whenever `wait` sleeps.
 async fn with_notice<T>(wait: impl Future<Output = T>, rests: &mpsc::Sender<()>) -> T {
     let mut wait = pin!(wait);
     poll_fn(|cx| {
@@ -91,8 +91,8 @@ fn a_message_that_a_busy_runtime_finds_in_pieces_is_read_to_its_end() {
                 let mut receiving = pin!(pull.recv_multipart());
                 assert!(ended_or_rests(receiving.as_mut()).await.is_none());
                 go.send(()).unwrap();
-                // Here time is what the test is about: the runtime does nothing while parts arrive. It
-                // is right after any time, which only decides how many parts are found at once.
+                // This test is about time: the runtime is idle while parts arrive. The result is correct after any time, which
+                // only decides how many parts are found at once.
                 thread::sleep(Duration::from_millis(100));
                 assert_eq!(receiving.await.unwrap().len(), parts);
             });
@@ -116,7 +116,7 @@ fn a_runtime_that_the_socket_has_left_is_not_relied_on() {
         });
         assert_eq!(smol::block_on(with_notice(pull.recv(), &rests)).unwrap(), "next");
         assert_eq!(runtime().block_on(with_notice(pull.recv(), &rests)).unwrap(), "next");
-        // Inside of one that cannot go on meanwhile.
+        // Inside of a runtime that is blocked during the wait.
         former.block_on(async {
             assert_eq!(smol::block_on(with_notice(pull.recv(), &rests)).unwrap(), "next");
         });
@@ -132,7 +132,7 @@ fn what_comes_after_a_wait_of_a_stream_was_given_up_is_read_ahead() {
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
         runtime().block_on(async {
             assert!(ended_or_rests(pull.next()).await.is_none());
-            // More than the kernel takes, from the very thread that would have to read.
+            // More data than the kernel buffers, sent by the same thread that has to read it.
             for _ in 0..100 {
                 push.send(vec![1; 100_000]).unwrap();
             }
@@ -165,18 +165,18 @@ fn the_halves_of_a_socket_may_live_in_different_runtimes() {
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A task that lives in its waker, and does when it is woken what the test says.
+/// A task that lives in its waker. When it is woken, it acts as the test says.
 struct Task {
     work: Mutex<Option<Work>>,
     rests: AtomicBool,
-    /// Has asked for another turn.
+    /// True if it has requested another poll.
     asks: AtomicBool,
     woken: fn(Arc<Task>),
 }
 
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
-        // As long as the wait spins, it is the task itself that asks for its next turn.
+        // While the wait spins, the task itself requests its next poll.
         if self.rests.load(SeqCst) {
             (self.woken)(self);
         } else {
@@ -194,14 +194,14 @@ impl Task {
     }
 }
 
-/// A task that rests in `recv` and is woken by `woken`; the I/O thread that does so goes on.
+/// A task that sleeps in `recv` until `woken` wakes it. The I/O thread that wakes it continues.
 fn wakes(name: &'static str, woken: fn(Arc<Task>)) {
     with_watchdog(LIMIT, name, move || {
         let context = Context::new();
         let (mut push, mut pull) = pair(&context, "tcp://127.0.0.1:*");
         let (done, ended) = mpsc::channel::<()>();
         let work: Work = Box::pin(async move {
-            // Whether the work is done or dropped, the other end is told.
+            // Notifies the other end when the work is done or dropped.
             let _done = done;
             assert_eq!(pull.recv().await.unwrap(), "wake");
         });

@@ -1,4 +1,4 @@
-//! PLAIN, CURVE and the ZAP handler as a program uses them.
+//! PLAIN, CURVE and the ZAP handler in programs.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How the handshake of the next peer ends.
+/// Returns the result of the next peer's handshake.
 fn outcome(events: &mut Monitor) -> Result<(), HandshakeError> {
     for event in events {
         match event.kind {
@@ -37,7 +37,7 @@ impl Server {
         Server { sink, events, endpoint }
     }
 
-    /// Lets a client in that sends a message; how it is known then.
+    /// Checks that a client is accepted. Returns its user id from a message.
     fn admits(&mut self, client: Builder<kind::Push>) -> Option<String> {
         let mut push = client.linger(Duration::ZERO).connect(&self.endpoint).unwrap();
         assert_eq!(outcome(&mut self.events), Ok(()));
@@ -55,7 +55,7 @@ impl Server {
         }
     }
 
-    /// What is told of a client that is not let in.
+    /// Connects a client, and returns the event that ends its handshake.
     fn failure(&mut self, client: Builder<kind::Push>) -> Event {
         let client = client.linger(Duration::ZERO).reconnect_interval(None);
         let _push = client.connect(&self.endpoint).unwrap();
@@ -146,7 +146,7 @@ fn a_closure_judges() {
         let mut gate = Server::new(Pull::builder(&context).plain_server());
         let client = |name| Push::builder(&context).plain_client(name, "x");
         assert_eq!(gate.refuses(client("late")), HandshakeError::Refused(300));
-        // A handler that panics refuses, and goes on.
+        // A handler that panics refuses the peer and stays in use.
         assert_eq!(gate.refuses(client("joe")), HandshakeError::Refused(500));
         assert_eq!(gate.refuses(client("late")), HandshakeError::Refused(300));
     });
@@ -161,7 +161,7 @@ fn an_event_tells_what_a_refused_peer_has_shown() {
         let with_name = || Push::builder(&context).plain_client("joe", "swordfish");
         let joe = Claim::Plain { username: "joe".to_owned() };
 
-        // Without a handler PLAIN lets no peer in, which is no refusal of a handler.
+        // Without a handler, PLAIN accepts no peer. This does not count as a refusal by a handler.
         let mut plain = Server::new(Pull::builder(&context).plain_server());
         let event = plain.failure(with_name());
         assert!(matches!(event.kind, EventKind::HandshakeFailed(HandshakeError::Io(_))), "{event}");
@@ -187,7 +187,7 @@ fn an_event_tells_what_a_refused_peer_has_shown() {
         );
         assert_eq!(event.claim, Some(Claim::Curve { public_key: client.public }));
 
-        // A peer without credentials, and one that speaks another mechanism: it has shown nothing.
+        // A peer without credentials, and a peer with another mechanism: both have no claim.
         let mut open = Server::new(Pull::builder(&context).zap_domain("open"));
         let event = open.failure(Push::builder(&context));
         assert_eq!((event.claim, event.reason.as_str()), (None, "closed on Sundays"));
@@ -195,7 +195,7 @@ fn an_event_tells_what_a_refused_peer_has_shown() {
         assert!(matches!(event.kind, EventKind::HandshakeFailed(HandshakeError::Protocol(_))), "{event}");
         assert_eq!((event.claim, event.reason.as_str()), (None, ""));
 
-        // The peer itself gets a number.
+        // The peer itself only receives a number.
         let mut push = with_key().linger(Duration::ZERO).reconnect_interval(None).build().unwrap();
         let mut events = push.monitor().unwrap();
         push.connect(&curve.endpoint).unwrap();

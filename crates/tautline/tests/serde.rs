@@ -1,4 +1,4 @@
-//! The feature `serde`: the JSON of every value is what the documentation of `tautline::serde` shows.
+//! The feature `serde`: the JSON of every value equals the documentation of `tautline::serde`.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tautline_testkit::with_watchdog;
 const LIMIT: Duration = Duration::from_secs(60);
 const KEY: &str = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
 
-/// The JSON in the table with this heading.
+/// Returns the JSON in the table with this heading.
 fn documented(heading: &str) -> Vec<&'static str> {
     let text = include_str!("../src/serde.rs");
     let heading = format!("//! | {heading} | JSON |");
@@ -32,7 +32,7 @@ fn written(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap()
 }
 
-/// Is written as documented, and read again.
+/// Checks that a value is serialized as documented, and deserialized again.
 fn both_ways<T: Serialize + DeserializeOwned + PartialEq + Debug>(values: &[T], documented: &[&str]) {
     for (value, json) in values.iter().zip(documented) {
         assert_eq!(written(value), *json);
@@ -74,7 +74,7 @@ fn events() {
         EventKind::Stopped,
         EventKind::Other { number: 0x10000, values: vec![5, 6] },
     ];
-    // An event cannot be made but by the library, or by reading one.
+    // Only the library and deserialization can create an event.
     let read = |json| serde_json::from_str::<Event>(json).unwrap();
     let events: Vec<Event> = documented("kind").into_iter().map(read).collect();
     both_ways(&events, &documented("kind"));
@@ -143,7 +143,7 @@ fn statistics() {
     assert_eq!(serde_json::from_value::<Statistics>(map).unwrap(), numbers);
 }
 
-/// Their numbers are those of the system.
+/// The numbers depend on the system.
 #[cfg(target_os = "linux")]
 #[test]
 fn errors() {
@@ -238,7 +238,7 @@ fn a_secret_key_is_read_and_not_repeated() {
     assert!(error.contains("a key in Z85, of 40 characters"), "{error}");
 }
 
-/// What a handler is asked about a peer with these credentials.
+/// Returns the request that a handler receives for a peer with these credentials.
 fn asked(
     server: impl FnOnce(&Context) -> tautline::Builder<kind::Pull>,
     client: impl FnOnce(&Context) -> tautline::Builder<kind::Push>,
@@ -315,7 +315,7 @@ fn a_peer_id_is_its_number() {
     let question = server.recv().unwrap();
     let peer = question.peer_id().unwrap();
     assert_eq!(written(&peer), peer.get().to_string());
-    // What is known of the peer is not written with the message.
+    // The properties of the sender are not serialized.
     let again: Message = serde_json::from_str(&written(&question)).unwrap();
     assert_eq!((again.as_str(), again.peer_id()), (Ok("question"), None));
 }

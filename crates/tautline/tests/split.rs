@@ -1,4 +1,4 @@
-//! Sockets in two halves, by threads and by tasks.
+//! Split sockets in threads and tasks.
 
 use std::future::Future;
 use std::thread;
@@ -10,7 +10,7 @@ use tautline_testkit::with_watchdog;
 const LIMIT: Duration = Duration::from_secs(60);
 const ENDPOINTS: [&str; 3] = ["tcp://127.0.0.1:*", "ipc://*", "inproc://split"];
 
-/// Runs a scenario on a tokio with several threads, one with the current thread, and smol.
+/// Runs a scenario on a multi-threaded tokio, a single-threaded tokio, and smol.
 fn everywhere<F: Future<Output = ()>>(name: &str, scenario: impl Fn() -> F) {
     with_watchdog(LIMIT, name, || {
         let mut single = tokio::runtime::Builder::new_current_thread();
@@ -21,7 +21,7 @@ fn everywhere<F: Future<Output = ()>>(name: &str, scenario: impl Fn() -> F) {
     });
 }
 
-/// Small high-water marks, so that both directions must wait again and again.
+/// Small high-water marks, so that both directions wait frequently.
 fn pair(context: &Context, endpoint: &str) -> (Pair, Pair) {
     let mut here = Pair::builder(context).send_hwm(2).receive_hwm(2).build().unwrap();
     let endpoint = here.bind(endpoint).unwrap();
@@ -77,7 +77,7 @@ fn halves_have_the_sockets_manners() {
         bound.send("back").unwrap();
         let mut buffer = [0; 8];
         assert_eq!(receiver.recv_into(&mut buffer), Ok(4));
-        // The socket lives until both halves are gone.
+        // The socket exists until both halves are dropped.
         drop(receiver);
         sender.send("last").unwrap();
         assert_eq!(bound.recv().unwrap(), "last");

@@ -12,7 +12,7 @@ use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a scenario on every executor: a tokio with several threads, one with the current thread, smol, and a plain `block_on`.
+/// Runs a scenario on every executor: a multi-threaded tokio, a single-threaded tokio, smol, and a plain `block_on`.
 fn everywhere<F: Future<Output = ()>>(name: &str, scenario: impl Fn() -> F) {
     with_watchdog(LIMIT, name, || {
         let single = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -28,7 +28,7 @@ fn everywhere<F: Future<Output = ()>>(name: &str, scenario: impl Fn() -> F) {
     });
 }
 
-/// The least there can be: one thread, which sleeps until it is woken.
+/// A minimal executor: one thread, which sleeps until it is woken.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl Wake for Unpark {
@@ -60,7 +60,7 @@ fn both_ends_in_one_task_of_joined_futures() {
         let (mut push, mut pull) = pipeline(&context);
         let sending = async {
             for number in 0..100_u8 {
-                // Too much for the kernel's buffers: the sender must wait for the receiver.
+                // More data than the kernel's buffers hold: the sender must wait for the receiver.
                 push.send(vec![number; 100_000]).await.unwrap();
             }
         };
@@ -113,7 +113,7 @@ fn a_dropped_receive_takes_nothing() {
         let context = Context::new();
         let (mut push, mut pull) = pipeline(&context);
         for number in 0..50_u32 {
-            // Polled a few times, then dropped.
+            // The future is polled a few times, then dropped.
             for _ in 0..3 {
                 let receive = pin!(pull.recv());
                 assert!(futures_util::poll!(receive).is_pending());

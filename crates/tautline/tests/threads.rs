@@ -1,4 +1,4 @@
-//! What may go to another thread, and what may be shared by threads.
+//! Types that can move to another thread, and types that threads can share.
 
 use tautline::curve::{KeyPair, PublicKey, SecretKey};
 use tautline::monitor::{Event, Monitor, Statistics};
@@ -13,12 +13,12 @@ fn sync<T: Sync>() {}
 
 #[test]
 fn send_and_sync_are_where_they_belong() {
-    // Values, and what is made to be shared.
+    // Values, and types that are made to be shared.
     send::<(Context, Message, Multipart, Frame<'_>, RoutingId, Error)>();
     sync::<(Context, Message, Multipart, Frame<'_>, RoutingId, Error)>();
     send::<(KeyPair, PublicKey, SecretKey, AllowList, Request, Verdict, Event, Statistics)>();
     sync::<(KeyPair, PublicKey, SecretKey, AllowList, Request, Verdict, Event, Statistics)>();
-    // What has one user at a time, on any thread.
+    // Types that one thread uses at a time.
     send::<(Socket<kind::Router>, Builder<kind::Router>, Monitor, PollItem<'_>)>();
     send::<(SendHalf<kind::Router>, ReceiveHalf<kind::Router>)>();
     send::<(

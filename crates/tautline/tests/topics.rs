@@ -6,7 +6,7 @@ use tautline::topics::{Subscriber, Topics, TopicsBuilder, Update};
 use tautline::{Context, Error, Pub, Sub};
 use tautline_testkit::with_watchdog;
 
-/// Long enough for a machine that is busy.
+/// Long enough for a busy machine.
 fn within(name: &str, body: impl FnOnce()) {
     with_watchdog(Duration::from_secs(240), name, body);
 }
@@ -17,7 +17,7 @@ fn build(builder: TopicsBuilder) -> Topics {
     builder.build().unwrap()
 }
 
-/// Bound, and where.
+/// Returns a bound publisher and its endpoint.
 fn bound(builder: TopicsBuilder) -> (Topics, String) {
     let mut topics = build(builder.bind(ANY));
     let endpoint = topics.publisher().socket().last_endpoint().unwrap();
@@ -28,7 +28,7 @@ fn text(update: &Update) -> (String, String) {
     (update.topic.to_string_lossy().into_owned(), update.body.to_string_lossy().into_owned())
 }
 
-/// The topics of what comes, up to the one with the topic `end`.
+/// Returns the topics of received messages, up to the topic `end`.
 fn until(topics: &mut Topics, end: &str) -> Vec<String> {
     let mut got = Vec::new();
     loop {
@@ -74,7 +74,7 @@ fn patterns_come_and_go() {
         sink.subscribe("end").unwrap();
         source.wait_for_subscriptions(3, None).unwrap();
         ["a.x", "a.y", "end"].into_iter().for_each(|topic| source.publish(topic, "").unwrap());
-        // What was published before, too.
+        // Also skips messages that were published before the unsubscription.
         sink.unsubscribe("a.*").unwrap();
         assert_eq!(until(&mut sink, "end"), ["a.x"]);
         assert!(matches!(sink.unsubscribe("a.*"), Err(Error::Invalid(_))));
@@ -125,7 +125,7 @@ fn own_messages_are_skipped_where_one_is_connected_to_itself() {
 #[test]
 fn all_hear_all() {
     within("all_hear_all", || {
-        // As three processes.
+        // Like three processes.
         let contexts = [Context::new(), Context::new(), Context::new()];
         let mut all: Vec<(Topics, String)> =
             contexts.iter().map(|context| bound(Topics::builder(context))).collect();
@@ -149,7 +149,7 @@ fn all_hear_all() {
     });
 }
 
-/// Two programs in one process and another one as in a process of its own.
+/// Two programs in one process, and a third one with its own context, like another process.
 #[cfg(feature = "names")]
 #[test]
 fn those_of_a_space_find_each_other() {
@@ -164,7 +164,7 @@ fn those_of_a_space_find_each_other() {
         for (at, topics) in all.iter_mut().enumerate() {
             topics.subscribe(&format!("to.{at}")).unwrap();
         }
-        // Its own among them. Over inproc a subscriber meets a publisher in a call of its own.
+        // Including its own subscription. Over inproc, a subscriber connects to a publisher only within one of its calls.
         for at in 0..3 {
             while !all[at].wait_for_subscriptions(3, Duration::from_millis(1)).unwrap() {
                 all.iter_mut().for_each(|topics| assert_eq!(topics.try_recv().unwrap(), None));
@@ -276,7 +276,7 @@ fn a_task_receives_what_a_thread_would() {
         }
         assert!(matches!(sink.subscribe("a*b"), Err(Error::Invalid(_))));
         assert!(source.wait_for_subscriptions(3, None).unwrap());
-        // Nothing has come, and nothing is lost by that.
+        // No message has arrived, and none was lost.
         assert!(smol::block_on(smol::future::poll_once(sink.recv())).is_none());
         let publish = |source: &mut Topics| {
             for topic in ["a.b", "a.b.c", "b.x.y", "c", "end"] {

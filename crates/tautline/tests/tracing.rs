@@ -1,4 +1,4 @@
-//! The feature `tracing`: what a subscriber hears of connections.
+//! The feature `tracing`: events that a subscriber receives.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use tracing::{Event, Level, Metadata};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// An event: its level, its fields as text (`message` among them), and the name of the span that it belongs to.
+/// An event: its level, its fields as text (including `message`), and the name of its span.
 #[derive(Debug, Clone)]
 struct Heard(Level, BTreeMap<&'static str, String>, Option<&'static str>);
 
@@ -71,13 +71,13 @@ impl tracing::Subscriber for Recorder {
     fn exit(&self, _: &Id) {}
 }
 
-/// One recorder for all tests: what I/O threads tell goes to the global subscriber only.
+/// One recorder for all tests, because events of I/O threads only reach the global subscriber.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Recorder(AtomicU64::new(1))).unwrap());
 }
 
-/// Waits for the event with this text on a socket of this kind, one of whose ends is `endpoint`.
+/// Waits for the event with this text, on a socket of this kind with `endpoint` as one of its ends.
 fn heard(message: &str, socket: &str, endpoint: &str) -> Heard {
     let fits = |event: &&Heard| {
         event.field("message") == message
@@ -131,7 +131,7 @@ fn attempts_that_fail_are_told_with_the_reason() {
     with_watchdog(LIMIT, "attempts_that_fail", || {
         listen();
         let context = Context::new();
-        // The port is taken at one address, and nobody listens at the other.
+        // The port is taken at one address, and no socket listens at the other.
         let mut taken = Pull::new(&context).unwrap();
         let here = taken.bind("tcp://127.0.0.1:*").unwrap();
         let nobody = here.replace("127.0.0.1", "127.0.0.2");

@@ -1,7 +1,8 @@
-//! Sockets that wait for each other, each in its own way: blocking, trying again, with timeouts, and as a task of several executors,
-//! some of which give up waiting and come back. Whatever the ways, the transport and the marks are, every message arrives, in order.
+//! Sockets that wait for each other in different ways: blocking, polling, with timeouts, and as tasks of several executors. Some
+//! tasks abandon a wait and start it again. In all combinations of ways, transport and high-water marks, every message arrives in
+//! order.
 //!
-//! `WAITING_ROUNDS` (200) says how many combinations are tried, `WAITING_SEED` where they begin.
+//! `WAITING_ROUNDS` (200) is the number of tested combinations, `WAITING_SEED` the first one.
 
 use std::future::Future;
 use std::thread;
@@ -21,7 +22,7 @@ enum Way {
     Smol,
     Current,
     Several,
-    /// Gives a receive up when nothing is there at once, and makes another one a moment later.
+    /// Abandons a receive if no message is queued, and starts another one a moment later.
     GivingUp,
 }
 
@@ -66,7 +67,7 @@ fn body(number: u32) -> Vec<u8> {
     body
 }
 
-/// Runs a task as the way says.
+/// Runs a task in this way.
 fn run<F: Future<Output = ()> + Send + 'static>(way: Way, task: F) {
     match way {
         Way::Smol => smol::block_on(task),
@@ -189,7 +190,7 @@ fn socket<K: Kind>(context: &Context, mark: i32, way: Way) -> Socket<K> {
     socket
 }
 
-/// What the two ends of a round have in common.
+/// Parameters that both ends of a round share.
 struct Round {
     context: Context,
     endpoint: &'static str,
@@ -199,7 +200,7 @@ struct Round {
 }
 
 impl Round {
-    /// Both ends at once, each on a thread of its own; the first one binds.
+    /// Runs both ends at once, each on its own thread. The first end binds.
     fn play<A: Kind, B: Kind>(
         &self,
         one: impl FnOnce(Socket<A>, Way, u32) + Send,

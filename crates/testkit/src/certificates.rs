@@ -8,7 +8,7 @@ pub const CA: &str = include_str!("certificates/ca.pem");
 pub const SERVER: &str = include_str!("certificates/server.pem");
 /// Key of [`SERVER`].
 pub const SERVER_KEY: &str = include_str!("certificates/server-key.pem");
-/// Another certificate with the content of [`SERVER`].
+/// Second certificate with the content of [`SERVER`].
 pub const RENEWED: &str = include_str!("certificates/renewed.pem");
 /// Key of [`RENEWED`].
 pub const RENEWED_KEY: &str = include_str!("certificates/renewed-key.pem");
@@ -20,9 +20,9 @@ pub const EXPIRED_KEY: &str = include_str!("certificates/expired-key.pem");
 pub const CLIENT: &str = include_str!("certificates/client.pem");
 /// Key of [`CLIENT`].
 pub const CLIENT_KEY: &str = include_str!("certificates/client-key.pem");
-/// Another certificate authority.
+/// Second certificate authority.
 pub const OTHER_CA: &str = include_str!("certificates/other-ca.pem");
-/// Client certificate for `mallory`, signed by [`OTHER_CA`]. It has a URI instead of a common name.
+/// Client certificate for `mallory`, signed by [`OTHER_CA`], with a URI instead of a common name.
 pub const OTHER_CLIENT: &str = include_str!("certificates/other-client.pem");
 /// Key of [`OTHER_CLIENT`].
 pub const OTHER_CLIENT_KEY: &str = include_str!("certificates/other-client-key.pem");

@@ -52,7 +52,7 @@ impl TempDir {
         &self.path
     }
 
-    /// `ipc://PATH/NAME` in this directory.
+    /// Returns `ipc://PATH/NAME` in this directory.
     pub fn ipc(&self, name: &str) -> String {
         format!("ipc://{}", self.path.join(name).display())
     }

@@ -1,4 +1,4 @@
-//! REQ to REP and back, one at a time.
+//! REQ to REP and back, one message at a time.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub fn run(criterion: &mut Criterion) {
                 let (context, mut req, mut rep) = ends(transport);
                 let server = std::thread::spawn(move || {
                     let mut body = vec![0; size];
-                    // Until the context ends.
+                    // Runs until the context ends.
                     while let Ok(length) = rep.recv_into(&mut body) {
                         rep.send(&body[..length]).unwrap();
                     }

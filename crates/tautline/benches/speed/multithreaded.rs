@@ -1,4 +1,4 @@
-//! PUSH/PULL pairs side by side, each end a thread with a socket of its own, in one context.
+//! PUSH/PULL pairs in parallel in one context. Each end is a thread with its own socket.
 
 use std::sync::Barrier;
 use std::time::Instant;

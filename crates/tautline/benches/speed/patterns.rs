@@ -1,4 +1,4 @@
-//! PUB: the same to several subscribers, and to one that wants a tenth of it. The rate is that of publishing.
+//! PUB: the same messages to several subscribers, and to one that subscribes to a tenth of them. Measures the rate of publishing.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ pub fn run(criterion: &mut Criterion) {
         group.bench_function("a_tenth_wanted", |bencher| {
             let (mut publisher, counters) = publisher(transport, 1, "s");
             bencher.iter_custom(|messages| {
-                // Nine that nobody wants before each one that somebody does.
+                // Nine messages without a subscriber before each message with one.
                 counters[0].expect(messages.div_ceil(10));
                 let (wanted, other) = ([b's'; SIZE], [b'n'; SIZE]);
                 let began = Instant::now();
@@ -43,7 +43,7 @@ pub fn run(criterion: &mut Criterion) {
     }
 }
 
-/// A publisher that waits for slow subscribers, and knows that all are there.
+/// A publisher that waits for slow subscribers, after all have connected.
 fn publisher(transport: &str, subscribers: usize, topic: &str) -> (XPub, Vec<Counter>) {
     let context = Context::new();
     let builder = XPub::builder(&context).no_drop(true).verbose(true);

@@ -1,4 +1,4 @@
-//! DEALER to ROUTER and back, a batch of 100 at a time: all there, then all back.
+//! DEALER to ROUTER and back, in batches of 100: the whole batch there, then the whole batch back.
 
 use std::time::Instant;
 

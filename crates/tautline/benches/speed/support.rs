@@ -1,4 +1,4 @@
-//! What the benchmarks share: endpoints, runtimes, and receivers that count.
+//! Code that the benchmarks share: endpoints, runtimes, and counting receivers.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tautline::{Socket, aio};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Half a minute for each group, rather than ten.
+/// Sets about half a minute for each group, instead of ten minutes.
 pub fn quick() -> Criterion {
     Criterion::default()
         .sample_size(20)
@@ -20,7 +20,7 @@ pub fn quick() -> Criterion {
         .configure_from_args()
 }
 
-/// A place to bind that nobody else has.
+/// Returns an unused endpoint to bind.
 pub fn place(transport: &str) -> String {
     static PLACES: AtomicU64 = AtomicU64::new(0);
     let number = PLACES.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +35,7 @@ pub fn place(transport: &str) -> String {
 
 /// The two usual ways to run tasks.
 pub enum Runtimes {
-    /// A single-threaded runtime for each end; this is the one of the end that measures.
+    /// A single-threaded runtime for each end. This field is the runtime of the measuring end.
     Current(Runtime),
     Multi(Runtime),
 }
@@ -48,7 +48,7 @@ impl Runtimes {
         }
     }
 
-    /// Runs the far end until it ends by itself.
+    /// Runs the far end until it finishes.
     pub fn start(&self, far: impl Future<Output = ()> + Send + 'static) {
         match self {
             Runtimes::Current(_) => {
@@ -60,7 +60,7 @@ impl Runtimes {
         }
     }
 
-    /// Runs the end that measures, as a task.
+    /// Runs the measuring end as a task.
     pub fn run<T: Send + 'static>(&self, near: impl Future<Output = T> + Send + 'static) -> T {
         match self {
             Runtimes::Current(runtime) => runtime.block_on(near),
@@ -73,7 +73,7 @@ fn current() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A receiver elsewhere that counts to what it is told and says when it was there. It ends when this is dropped.
+/// A receiver elsewhere that counts to a given number and reports the time. Dropping this value ends it.
 pub struct Counter {
     ask: UnboundedSender<u64>,
     reached: mpsc::Receiver<Instant>,
@@ -86,7 +86,7 @@ impl Counter {
         (Counter { ask, reached }, asked, reach)
     }
 
-    /// In a thread.
+    /// Runs the receiver in a thread.
     pub fn thread<K: Receives>(mut socket: Socket<K>, size: usize) -> Counter
     where
         Socket<K>: Send + 'static,
@@ -104,7 +104,7 @@ impl Counter {
         counter
     }
 
-    /// In a task.
+    /// Runs the receiver in a task.
     pub fn task<K: Receives>(runtimes: &Runtimes, mut socket: aio::Socket<K>, size: usize) -> Counter
     where
         aio::Socket<K>: Send + 'static,
@@ -126,7 +126,7 @@ impl Counter {
         self.ask.send(messages).unwrap();
     }
 
-    /// When the last of them was there.
+    /// Returns the time when the last message arrived.
     pub fn reached(&self) -> Instant {
         self.reached.recv().unwrap()
     }

@@ -1,4 +1,4 @@
-//! PUSH to PULL, one message each: the same over tcp, ipc and inproc.
+//! PUSH to PULL, one message each: over tcp, ipc and inproc.
 
 use std::time::Instant;
 

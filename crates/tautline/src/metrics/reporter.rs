@@ -113,18 +113,10 @@ const METRICS: [Metric; size_of::<Statistics>() / size_of::<u64>()] = [
     dropped("lost", |all| all.lost),
     queued("out", |all| all.queued_out),
     queued("in", |all| all.queued_in),
-    gauge("tautline_peers", |all| all.peers, "Peers that are connected, or being connected to"),
-    counter("tautline_reconnects_total", |all| all.reconnects, "Peers lost and found again"),
-    counter(
-        "tautline_failed_connects_total",
-        |all| all.failed_connects,
-        "Attempts to connect that came to nothing",
-    ),
-    counter(
-        "tautline_failed_handshakes_total",
-        |all| all.failed_handshakes,
-        "Handshakes broken off or refused",
-    ),
+    gauge("tautline_peers", |all| all.peers, "Peers that are connected or being connected"),
+    counter("tautline_reconnects_total", |all| all.reconnects, "Connections lost and restored"),
+    counter("tautline_failed_connects_total", |all| all.failed_connects, "Failed connection attempts"),
+    counter("tautline_failed_handshakes_total", |all| all.failed_handshakes, "Failed or refused handshakes"),
     counter(
         "tautline_topics_refused_total",
         |all| all.topics_refused,
@@ -148,12 +140,12 @@ const fn gauge(name: &'static str, number: Number, text: &'static str) -> Metric
 
 const fn dropped(reason: &'static str, number: Number) -> Metric {
     let text =
-        "Messages that no peer gets: it was at its high-water mark, is not known, or has gone for good";
+        "Messages not delivered: the peer was at its high-water mark, unknown, or permanently disconnected";
     Metric { label: Some(("reason", reason)), ..counter("tautline_dropped_messages_total", number, text) }
 }
 
 const fn queued(direction: &'static str, number: Number) -> Metric {
-    let text = "Messages that now wait to be sent (out), or for the program (in)";
+    let text = "Messages queued for sending (out), or for the program (in)";
     Metric { label: Some(("direction", direction)), ..gauge("tautline_queued_messages", number, text) }
 }
 

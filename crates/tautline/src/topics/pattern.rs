@@ -121,7 +121,7 @@ impl FromStr for Pattern {
     /// and `**` between other tokens.
     fn from_str(text: &str) -> Result<Self> {
         if text.is_empty() {
-            return Err(Error::invalid("a pattern has one byte at least; ** stands for all topics"));
+            return Err(Error::invalid("a pattern must have at least one byte; use ** for all topics"));
         }
         let (mut steps, mut prefix, mut rest) = (Vec::new(), None, text.as_bytes());
         let (mut separator, mut floats) = (None, false);
@@ -138,7 +138,7 @@ impl FromStr for Pattern {
                     return Err(Error::invalid(why));
                 }
                 token if token.contains(&b'*') => {
-                    return Err(Error::invalid(format!("{text}: * stands for a whole token")));
+                    return Err(Error::invalid(format!("{text}: * must be a whole token")));
                 }
                 token => Token::Literal(token.into()),
             };
@@ -176,9 +176,9 @@ impl fmt::Debug for Pattern {
 /// Checks that a topic can be published: it is not empty and contains no `*`.
 pub(super) fn check_topic(topic: &str) -> Result<()> {
     match topic {
-        "" => Err(Error::invalid("a topic has one byte at least")),
+        "" => Err(Error::invalid("a topic must have at least one byte")),
         _ if topic.contains('*') => {
-            Err(Error::invalid(format!("{topic}: a topic has no *, which stands for other tokens")))
+            Err(Error::invalid(format!("{topic}: a topic must not contain *, which is for patterns")))
         }
         _ => Ok(()),
     }
