@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{ARE_DELAYS, ME, NOW, PLACE, POINTS, State, World, change_threads, world};
 use crate::rng::Rng;
 
-/// Places that are told apart.
+/// Places that are told apart: more than the engine has.
 const PLACES: usize = 8192;
 /// The most delays of a simulation.
 const MOST: u32 = 300;
@@ -22,7 +22,9 @@ pub(super) struct Delays {
     rng: Rng,
     /// Of as many places as this, one is drawn.
     one_in: u64,
-    places: Vec<Place>,
+    /// Open addressing by the key of each place. No two places share an entry, and places are drawn
+    /// in the order in which threads first come to them: a seed does the same when lines move.
+    places: Vec<(usize, Place)>,
     left: u32,
 }
 
@@ -48,13 +50,19 @@ impl Delays {
     pub(super) fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 5);
         let one_in = *rng.pick(&[4, 12, 40]);
-        Delays { rng, one_in, places: vec![Place::Unseen; PLACES], left: MOST }
+        Delays { rng, one_in, places: vec![(0, Place::Unseen); PLACES], left: MOST }
     }
 
     /// Whether the thread that comes to a place stands there.
     fn stands_at(&mut self, key: usize) -> bool {
-        let place = &mut self.places[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % PLACES];
+        let first = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let mut slots = (0..PLACES).map(|step| (first + step) % PLACES);
+        let slot = slots
+            .find(|slot| matches!(self.places[*slot], (_, Place::Unseen)) || self.places[*slot].0 == key);
+        let Some(slot) = slot else { return false };
+        let (known, place) = &mut self.places[slot];
         if matches!(place, Place::Unseen) {
+            *known = key;
             *place = match self.rng.chance(self.one_in) {
                 // Some are come to once.
                 true => Place::Drawn { after: self.rng.below(2) * self.rng.below(6), stood: 0 },
@@ -115,7 +123,7 @@ fn while_late(place: &'static Location<'static>) -> bool {
     ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))
 }
 
-/// What a place is told apart by: the same in each build, as long as its line is.
+/// What a place is told apart by.
 fn key(place: &Location<'_>) -> usize {
     let file = place.file().as_bytes();
     // Before the ending.
