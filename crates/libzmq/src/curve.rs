@@ -21,7 +21,8 @@ pub unsafe extern "C" fn zmq_curve_keypair(public_text: *mut c_char, secret_text
         if let Err(error) = random::fill(&mut secret[..]) {
             return fail(errno::of(&error).unwrap_or(errno::EIO));
         }
-        // SAFETY: both places are not null and have room for 41 characters, as guaranteed by the caller.
+        // SAFETY: both places are not null and have room for 41 characters, as guaranteed by the
+        // caller.
         unsafe {
             write_key(public_text, &public_key(&secret));
             write_key(secret_text, &secret);

@@ -1,8 +1,8 @@
 //! Tautline as libzmq: the C ABI of ZeroMQ 4.3, one concept per file.
 //!
-//! Programs written for libzmq call these functions through `include/zmq.h`. The prototypes there and
-//! the `extern "C"` functions here are the same list. The manual page of each function describes it
-//! and lists its errnos.
+//! Programs written for libzmq call these functions through `include/zmq.h`. The prototypes there
+//! and the `extern "C"` functions here are the same list. The manual page of each function
+//! describes it and lists its errnos.
 //!
 //! ```text
 //!   context   zmq_ctx_*                      socket    zmq_socket, options, endpoints
@@ -18,8 +18,8 @@
 //! ```
 //!
 //! # Safety
-//! Every exported function accepts any pointer that C passes. A pointer must be null or valid as its
-//! manual page demands: the `SAFETY` comments in this crate rely on this. Null and pointers to
+//! Every exported function accepts any pointer that C passes. A pointer must be null or valid as
+//! its manual page demands: the `SAFETY` comments in this crate rely on this. Null and pointers to
 //! another kind of object are detected, and return an errno wherever the manual names one.
 
 mod atomic_counter;
