@@ -1,4 +1,4 @@
-//! TLS that a policy puts on programs that know nothing of it.
+//! TLS that a policy applies to programs that are unaware of it.
 
 // A model has no sockets.
 #![cfg(all(feature = "tls", unix, not(loom)))]
@@ -129,7 +129,7 @@ fn programs_that_know_nothing_of_it_speak_tls() {
                 assert_eq!(recv(&mut client), b"answer");
             }
         }
-        // What it puts on is plain `tls+tcp` and `wss`.
+        // The wrapper is plain `tls+tcp` and `wss`.
         for (at, to) in [("tcp", "tls+tcp"), ("ws", "wss")] {
             let mut server = socket(&ours, SocketType::Rep);
             let endpoint = bind(&mut server, &format!("{at}://127.0.0.1:*"));
@@ -297,7 +297,7 @@ fn what_cannot_be_wrapped_is_refused() {
         // Without a host there is no name to prove.
         let nameless = folder.under("nameless", "connect", "trust = \"DIR/ca.pem\"\n");
         assert_eq!(socket(&nameless, SocketType::Push).connect("ipc:///nowhere"), Err(Error::Os(EACCES)));
-        // Nothing shakes hands there.
+        // inproc has no handshake.
         let mut near = socket(&ours, SocketType::Pull);
         near.bind("inproc://here").unwrap();
     });

@@ -1,5 +1,4 @@
-//! What a policy refuses raises an event that says which rule or which limit, and hurts nobody
-//! else.
+//! Refusals by a policy raise an event that names the rule or the limit, and affect no other peer.
 
 // A model has no sockets.
 #![cfg(all(unix, not(loom)))]
@@ -124,7 +123,7 @@ fn keys_that_are_not_trusted() {
     });
 }
 
-/// A server under these limits, its events, its endpoint, and what events call a limit.
+/// Returns a server under these limits, its events and its endpoint.
 fn limited(context: &Context, folder: &Folder, kind: SocketType, limits: &str) -> (Socket, Socket, String) {
     let path = folder.file("policy.toml", &format!("[limits]\n{limits}\n"));
     context.set_policy(&path).unwrap();
@@ -154,7 +153,7 @@ fn greeting() -> Vec<u8> {
     [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48]].concat()
 }
 
-/// What a peer says to come in.
+/// Returns the bytes that a peer sends to be admitted.
 fn hello(socket_type: &str) -> Vec<u8> {
     let body =
         [b"\x05READY\x0bSocket-Type\0\0\0", &[socket_type.len() as u8][..], socket_type.as_bytes()].concat();
@@ -297,7 +296,7 @@ fn what_the_program_does_not_read_is_not_taken() {
         attacker.write_all(&hello("PUSH")).unwrap();
         let mut good = connected(context, SocketType::Push, &endpoint);
         good.send(b"good", Flags::NONE).unwrap();
-        // As much as the system takes: what the library has read by then is counted below.
+        // Sends as much as the kernel accepts. The bytes that the library has read are counted below.
         attacker.set_nonblocking(true).unwrap();
         let message = [&[0, 200][..], &[7; 200]].concat();
         let many = message.repeat(1000);

@@ -1,4 +1,4 @@
-//! Which peers may publish and subscribe to what: by policy, and by the program.
+//! Permissions of peers to publish and subscribe to topics: by policy, and by the program.
 
 // A model has no sockets.
 #![cfg(all(unix, not(loom)))]
@@ -103,7 +103,7 @@ fn subscribers_get_what_their_users_may_see() {
         send(&mut publisher, &["a/1", "b/y", "c", "b", "b/x1", "a/end", "b/end"]);
         receives(&mut alice, &["a/1", "b/x1", "a/end"]);
         receives(&mut bob, &["b/y", "b/x1", "b/end"]);
-        // What she may not see is not set, and not taken back either.
+        // A forbidden subscription is neither set nor removed.
         alice.set_option(SUBSCRIBE, b"secret").unwrap();
         alice.set_option(UNSUBSCRIBE, b"secret").unwrap();
         alice.set_option(SUBSCRIBE, b"b/x1").unwrap();
@@ -224,7 +224,7 @@ fn publishers_are_heard_where_they_may_publish() {
             let event = next(&mut events, TOPIC_REFUSED);
             assert_eq!(event.user_id, "alice");
             assert!(event.reason.contains("it may not publish `b`, by rule `topics 1` of"), "{event:?}");
-            // Who is not named may publish nothing.
+            // A peer that the policy does not name may not publish.
             let mut bob = publisher(3, &mut subscriber);
             send(&mut bob, &["a/bob"]);
             assert_eq!(next_refused(&mut subscriber, &mut events), "bob");
@@ -305,7 +305,7 @@ fn users_of_this_machine_are_known_by_their_numbers() {
             look(&mut publisher);
         }
         assert!(next(&mut events, TOPIC_REFUSED).reason.contains("may not subscribe to ``"));
-        // What is of this program itself is not asked about.
+        // Peers within this program are not checked.
         let mut own = socket(context, SocketType::Sub);
         own.set_option(SUBSCRIBE, b"").unwrap();
         own.connect("inproc://own").unwrap();
