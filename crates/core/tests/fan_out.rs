@@ -168,7 +168,7 @@ fn any_message_reaches_exactly_its_subscribers() {
     });
 }
 
-/// A subscriber that speaks just enough ZMTP to subscribe to everything, and reads only what the test asks for.
+/// A subscriber with just enough ZMTP to subscribe to everything. Reads only on request of the test.
 struct RawSubscriber(TcpStream);
 
 impl RawSubscriber {

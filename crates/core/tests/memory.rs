@@ -191,7 +191,7 @@ fn pair(context: &Context, from: SocketType, to: SocketType) -> (Socket, Socket)
     }
     sender.set_option(ROUTING_ID, &[b'n'; 200]).unwrap();
     sender.connect("inproc://memory").unwrap();
-    // It takes note of its peer.
+    // The receiver takes note of its peer.
     number(&mut receiver, EVENTS);
     if to == SocketType::XSub {
         receiver.send(b"\x01", Flags::NONE).unwrap();

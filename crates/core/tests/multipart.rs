@@ -95,7 +95,8 @@ fn exchange(server: &mut Socket, client: &mut Socket, parts: usize, len: usize, 
     received - parts
 }
 
-/// Messages up to the limit arrive, a longer one does not, and its sender is disconnected. So many exchanges come first, with answers.
+/// Checks that messages up to the limit arrive, and that a longer message disconnects its sender. First makes `exchanges`
+/// exchanges with answers.
 fn check(server: &mut Socket, events: &mut Socket, client: &mut Socket, exchanges: u32) {
     let answers = exchanges > 0;
     (0..exchanges).for_each(|_| _ = exchange(server, client, 2, 100, answers));

@@ -61,7 +61,7 @@ fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
                     return found;
                 }
             }
-            // Before the first look, or written meanwhile.
+            // Before the first snapshot, or during a write.
             Err(Fault::Busy) => {}
             Err(fault) => panic!("{fault}"),
         }
@@ -384,7 +384,7 @@ fn what_lingers_is_seen_until_it_has_gone() {
             assert_eq!(peers[0].endpoint, endpoint);
             Some(())
         });
-        // It is taken after all.
+        // The endpoint is in use after all.
         let mut pull = keeper.socket(SocketType::Pull).unwrap();
         pull.bind(&endpoint).unwrap();
         assert_eq!(recv(&mut pull), b"last words");
@@ -522,7 +522,7 @@ fn a_tap_tells_the_peer_of_each_message() {
 #[test]
 fn events_of_a_monitor_are_no_messages_of_the_program() {
     observed("monitored", |context| {
-        // Other tests send longer ones.
+        // Messages of other tests are longer.
         let begin = || tap(&Request { most: 200, ..Request::default() });
         let mut before = begin();
         let (mut pull, endpoint) = bound(context, SocketType::Pull, "inproc://monitored-pull");

@@ -112,7 +112,7 @@ fn strict_wants_keys_everywhere() {
         let folder = Folder::new("strict");
         let endpoint = format!("ipc://{}/socket", folder.0.display());
         plain.bind(&endpoint).unwrap();
-        // It belongs to us, and is closed to others.
+        // The path belongs to us, and is closed to others.
         let mut near = socket(context, SocketType::Dealer);
         near.connect(&endpoint).unwrap();
         near.send(b"hello", Flags::NONE).unwrap();
@@ -175,7 +175,7 @@ fn peers_are_refused_by_their_address_and_user() {
         near.send(b"hello", Flags::NONE).unwrap();
         recv(&mut server);
         assert_eq!(recv(&mut server), b"hello");
-        // Those that are there have to go when the policy changes.
+        // Connected peers must disconnect when the policy changes.
         folder.file("policy.toml", &rules(own + 1));
         until(&mut events, DISCONNECTED);
         set(&mut near, LINGER, 0);
@@ -202,7 +202,7 @@ fn programs_that_know_nothing_of_it_are_wrapped() {
         assert!(
             !find(&bytes, b"open secret") && !find(&bytes, b"and an answer") && !find(&bytes, b"Socket-Type")
         );
-        // One that has the keys is as good, whatever library it has: the wrap is plain CURVE.
+        // A peer that has the keys may use any library: the wrapper is plain CURVE.
         let mut own = socket(context, SocketType::Req);
         own.set_option(CURVE_SERVERKEY, &public_key(&[1; 32])).unwrap();
         own.set_option(CURVE_PUBLICKEY, &public_key(&[2; 32])).unwrap();
@@ -357,7 +357,7 @@ fn a_peer_may_subscribe_to_so_much() {
             }
             let mut event = Message::new();
             loop {
-                // It takes them when it is called.
+                // The socket receives them when it is called.
                 let mut message = Message::from_slice(b"for nobody");
                 if theirs == SocketType::Dish {
                     assert!(message.set_group(b"none"));

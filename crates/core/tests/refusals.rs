@@ -83,7 +83,7 @@ fn peers_that_are_refused() {
         let mut peer = connected(context, SocketType::Dealer, &endpoint);
         let by = permission(&format!("rule `nobody` of policy {path}"));
         tells(&mut told, ACCEPT_FAILED, EACCES, &by);
-        // One that is there has to go when the policy changes.
+        // A connected peer must disconnect when the policy changes.
         folder.file("policy.toml", "");
         peer.send(b"in", Flags::NONE).unwrap();
         recv(&mut server);
@@ -137,7 +137,7 @@ fn limit(folder: &Folder, name: &str) -> String {
     format!("limit `{name}` of policy {}", folder.0.join("policy.toml").display())
 }
 
-/// A stream that says nothing yet.
+/// A stream that has not sent any bytes.
 fn stream(endpoint: &str) -> TcpStream {
     TcpStream::connect(endpoint.strip_prefix("tcp://").unwrap()).unwrap()
 }
@@ -256,7 +256,7 @@ fn a_peer_that_does_not_read_has_to_go() {
         let mut silent = stream(&endpoint);
         silent.write_all(&[hello("SUB"), b"\x04\x0a\x09SUBSCRIBE".to_vec()].concat()).unwrap();
         while server.recv_message(&mut Message::new(), Flags::DONTWAIT).is_ok() {}
-        // It is a subscriber by now, or will be.
+        // The peer has subscribed, or will soon.
         let body = vec![7; 100_000];
         let mut sent = 0;
         let reason = no_room(&limit(&folder, "unread_bytes_per_peer"));
@@ -323,7 +323,7 @@ fn queued(server: &mut Socket) -> u64 {
     u64::from_ne_bytes(numbers[8 * 8..][..8].try_into().unwrap())
 }
 
-/// Keys of trusted clients may stand in one file, too; then the file's name says who they are.
+/// One file may also hold the keys of several trusted clients. Then the file's name is their user name.
 #[test]
 fn a_list_of_keys_is_one_user() {
     test("a_list_of_keys_is_one_user", |context| {

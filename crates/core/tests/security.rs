@@ -199,7 +199,7 @@ fn refusals_are_heard_at_both_ends() {
     });
 }
 
-/// Version 2 of the monitor is what programs in C know: it stays as it is.
+/// C programs use version 2 of the monitor, so its format must not change.
 #[test]
 fn only_a_monitor_in_detail_tells_what_a_refused_peer_has_shown() {
     test("detail", |context| {
@@ -285,7 +285,7 @@ fn replies_are_checked() {
             send_all(&mut handler, &frames);
             assert_eq!(next_event(&mut events), (FAILED_PROTOCOL, code));
             client.disconnect(&String::from_utf8(last_endpoint(&mut server)).unwrap()).unwrap();
-            // It has come again meanwhile, or it has not.
+            // The client may or may not have reconnected by now.
             drop((server, client));
             while handler.recv(&mut [0; 64], Flags::DONTWAIT).is_ok() {}
             drop(handler);

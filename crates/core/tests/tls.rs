@@ -77,7 +77,7 @@ fn monitor(context: &Context, socket: &mut Socket, name: &str) -> Socket {
     common::connected(context, SocketType::Pair, &format!("inproc://{name}"))
 }
 
-/// How the next handshake ends, as the events tell.
+/// Returns the outcome of the next handshake from the events.
 fn outcome(events: &mut Socket) -> (u16, u32) {
     loop {
         let event = recv(events);
@@ -224,7 +224,7 @@ fn both_ends_are_told_why_they_do_not_get_on() {
             if case.events[1] != 0 {
                 until(&mut at_client, CONNECT_RETRIED);
             }
-            // Others go on.
+            // Other peers stay connected.
             let mut good = client(context, SocketType::Push);
             own(&mut good, CLIENT, CLIENT_KEY);
             if case.server[0] == SERVER {

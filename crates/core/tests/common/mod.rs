@@ -12,7 +12,7 @@ use tautline_testkit::with_watchdog;
 
 const LAST_ENDPOINT: i32 = 32;
 
-/// Runs a test in a context of its own, which must come to its end.
+/// Runs a test in a separate context, which must terminate.
 pub fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
     with_watchdog(Duration::from_secs(120), name, move || {
         let context = Context::new();
