@@ -384,7 +384,7 @@ fn what_lingers_is_seen_until_it_has_gone() {
             assert_eq!(peers[0].endpoint, endpoint);
             Some(())
         });
-        // The endpoint is in use after all.
+        // A late receiver takes the lingering message.
         let mut pull = keeper.socket(SocketType::Pull).unwrap();
         pull.bind(&endpoint).unwrap();
         assert_eq!(recv(&mut pull), b"last words");
