@@ -1,6 +1,7 @@
-//! A program whose standard error is a full pipe goes on: no thread is left that waits for room.
+//! A program whose standard error is a full pipe continues to run, and no thread stays blocked on
+//! the pipe.
 //!
-//! The program is this test itself, with a policy that refuses.
+//! The program is this test itself, with a policy that refuses peers.
 
 #![cfg(target_os = "linux")]
 
@@ -12,12 +13,12 @@ use std::time::Duration;
 use tautline_core::{Context, Error, SocketType};
 use tautline_testkit::with_watchdog;
 
-/// How much a pipe takes, see pipe(7).
+/// Capacity of a pipe, see pipe(7).
 const PIPE: usize = 65_536;
 /// Set for the program.
 const IS_PROGRAM: &str = "TAUTLINE_TEST_OF_COMPLAINTS";
 
-/// The program: runs only as such.
+/// The program. It runs only as a child process.
 #[test]
 fn program() {
     if std::env::var_os(IS_PROGRAM).is_none() {

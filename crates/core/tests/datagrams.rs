@@ -1,4 +1,4 @@
-//! `udp` endpoints: RADIO and DISH with groups, DGRAM with anybody.
+//! `udp` endpoints: RADIO and DISH with groups, and DGRAM.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -39,11 +39,11 @@ fn groups_travel_in_datagrams() {
         send(&mut radio, b"Movies", b"not joined");
         send(&mut radio, b"TV", b"Friends");
         assert_eq!(recv(&mut dish), (b"TV".to_vec(), b"Friends".to_vec()));
-        // As long as a datagram can be; one byte more is nothing that anybody could send.
+        // The longest datagram. No sender can send one byte more.
         send(&mut radio, b"TV", &vec![7; 65_507 - 3 + 1]);
         send(&mut radio, b"TV", &vec![8; 65_507 - 3]);
         assert_eq!(recv(&mut dish), (b"TV".to_vec(), vec![8; 65_507 - 3]));
-        // What is not from a RADIO.
+        // A datagram that is not from a RADIO.
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = endpoint.strip_prefix("udp://").unwrap();
         for noise in [&b""[..], b"\x03TV", b"\xff", b"\x02TVfrom a stranger"] {
@@ -87,7 +87,7 @@ fn groups_may_have_255_octets() {
     });
 }
 
-/// The group takes its part of a datagram's 65,507 octets; what goes beyond is dropped, and what comes behind is not.
+/// The group takes its part of a datagram's 65,507 octets. Longer messages are dropped, and later ones are not.
 #[test]
 fn what_is_too_long_for_a_datagram_is_dropped() {
     with_watchdog(LIMIT, "long datagrams", || {

@@ -1,4 +1,4 @@
-//! What bind, connect, unbind and disconnect do to peers, files and names.
+//! Effects of bind, connect, unbind and disconnect on peers, files and names.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -73,7 +73,7 @@ fn the_name_of_a_host_can_be_bound_and_unbound() {
             assert_eq!(socket.unbind(&endpoint.replace("127.0.0.1", "localhost")), Ok(()));
         }
         let mut socket = context.socket(SocketType::Pull).unwrap();
-        // Too long for any name server to be asked.
+        // The name is too long for a name server.
         assert_eq!(socket.bind(&format!("tcp://{}:*", "x".repeat(64))), Err(Error::NoDevice));
     });
 }
@@ -263,7 +263,7 @@ fn nothing_to_send_is_nothing_to_linger_for() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut socket = context.socket(SocketType::Dealer).unwrap();
         socket.connect(&format!("tcp://{}", silent.local_addr().unwrap())).unwrap();
-        // Nobody there at all.
+        // The endpoint has no listener.
         socket.connect("tcp://127.0.0.1:1").unwrap();
         let _peer = silent.accept().unwrap();
         socket.close();
@@ -326,7 +326,7 @@ fn an_endpoint_that_was_given_up_can_still_be_disconnected() {
         let mut socket = context.socket(SocketType::Dealer).unwrap();
         set(&mut socket, SNDHWM, 0);
         for _ in 0..2 {
-            // Without a mechanism: it is refused, and does not try again. To connect it again is a new beginning.
+            // Without a mechanism the peer is refused and does not retry. A second connect starts anew.
             socket.connect(&endpoint).unwrap();
             assert_eq!(next_event(&mut accepted).0, ACCEPTED);
             while socket.send(b"x", Flags::DONTWAIT) == Ok(()) {}
@@ -336,7 +336,7 @@ fn an_endpoint_that_was_given_up_can_still_be_disconnected() {
     });
 }
 
-/// A PUSH socket that connects to where nobody is, and its events.
+/// Returns a PUSH socket that connects to an endpoint without a listener, and its events.
 fn lonely(context: &Context, interval: i32, longest: i32, events: u16) -> (Socket, Socket) {
     let mut socket = context.socket(SocketType::Push).unwrap();
     set(&mut socket, RECONNECT_IVL, interval);
@@ -497,7 +497,7 @@ fn what_lingers_still_tells_its_monitor() {
         for _ in 0..100 {
             assert_eq!(next_event(&mut monitor).0, CONNECT_RETRIED);
         }
-        // The name is free, and what lingers is cut although it has a monitor.
+        // The name is free, and lingering data is cut although it has a monitor.
         let mut other = context.socket(SocketType::Pair).unwrap();
         other.bind("inproc://events").unwrap();
         drop((other, monitor));
@@ -529,7 +529,7 @@ fn a_peer_that_is_lost_for_good_can_be_connected_again() {
 fn a_lost_peer_is_found_again_whatever_happens_after_a_disconnect() {
     test("reconnect stop", |context| {
         let mut push = context.socket(SocketType::Push).unwrap();
-        // After a disconnect by the program, that is.
+        // Applies only after a disconnect by the program.
         push.set_option(RECONNECT_STOP, &4_i32.to_ne_bytes()).unwrap();
         push.set_option(RECONNECT_IVL, &10_i32.to_ne_bytes()).unwrap();
         push.set_option(LINGER, &0_i32.to_ne_bytes()).unwrap();
@@ -544,7 +544,7 @@ fn a_lost_peer_is_found_again_whatever_happens_after_a_disconnect() {
         while again.bind(&endpoint) == Err(Error::AddressInUse) {
             std::thread::yield_now();
         }
-        // What is sent before the loss is noticed goes with the old peer.
+        // Messages sent before the loss is noticed are lost with the old peer.
         while again.recv(&mut [0; 8], Flags::DONTWAIT).is_err() {
             let _ = push.send(b"second", Flags::DONTWAIT);
             std::thread::yield_now();

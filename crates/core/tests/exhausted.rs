@@ -1,6 +1,6 @@
-//! A process that has no descriptor left: strangers can bring it about by connecting.
+//! A process without free descriptors: strangers can cause this by connecting.
 //!
-//! One test, because the descriptors are those of the whole process.
+//! A single test, because all tests of the process share the descriptors.
 
 #![cfg(all(target_os = "linux", not(loom)))]
 

@@ -1,4 +1,5 @@
-//! PUB and XPUB with many subscribers, end to end: what goes to several of them alike is stored once, and nobody notices.
+//! PUB and XPUB with many subscribers, end to end. A message to several subscribers is stored once, without any visible
+//! effect.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -26,7 +27,7 @@ fn int(value: i32) -> [u8; 4] {
     value.to_ne_bytes()
 }
 
-/// A bound XPUB that tells every subscription and every end of one.
+/// Returns a bound XPUB that reports every subscription and every unsubscription.
 fn publisher(context: &Context, endpoint: &str) -> (Socket, String) {
     let mut publisher = context.socket(SocketType::XPub).unwrap();
     publisher.set_option(XPUB_VERBOSER, &int(1)).unwrap();
@@ -167,7 +168,7 @@ fn any_message_reaches_exactly_its_subscribers() {
     });
 }
 
-/// A subscriber that speaks just enough ZMTP to subscribe to everything, and reads only what the test asks for.
+/// A subscriber with just enough ZMTP to subscribe to everything. Reads only on request of the test.
 struct RawSubscriber(TcpStream);
 
 impl RawSubscriber {
@@ -222,7 +223,8 @@ impl RawSubscriber {
     }
 }
 
-/// One that reads nothing misses messages, but gets those that it gets whole and in order, and the others get all.
+/// A subscriber that reads no bytes misses messages. It receives the others whole and in order, and the other subscribers
+/// receive all.
 #[test]
 fn a_stuck_subscriber_holds_up_no_other() {
     each_count("stuck", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
@@ -244,7 +246,7 @@ fn a_stuck_subscriber_holds_up_no_other() {
                 }
             }
         }
-        // It comes to life again: what it has missed is gone, what comes now it gets.
+        // The subscriber reads again: it has lost the missed messages, and receives the new ones.
         let reader = std::thread::spawn(move || {
             let mut received = Vec::new();
             loop {
@@ -266,7 +268,7 @@ fn a_stuck_subscriber_holds_up_no_other() {
     });
 }
 
-/// One that reads nothing has parts of a message to come, too, when the log has no more room for what it has not got.
+/// A subscriber that reads no bytes still expects parts of a message when the log is full.
 #[test]
 fn without_a_mark_a_stuck_subscriber_misses_nothing() {
     each_count("stuck_without_a_mark", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
@@ -293,7 +295,7 @@ fn without_a_mark_a_stuck_subscriber_misses_nothing() {
     });
 }
 
-/// The room that a follower of the log has left is there for a large message, too, which does not go by the log.
+/// The room that a follower of the log has left also serves a large message, which does not use the log.
 #[test]
 fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
     with_watchdog(Duration::from_secs(600), "large_near_the_mark", || {
@@ -309,11 +311,11 @@ fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
             publisher.option(STATISTICS, &mut numbers).unwrap();
             u64::from_ne_bytes(numbers[7 * 8..8 * 8].try_into().unwrap())
         };
-        // What goes by its own queue first, as what is near a large message does, gives that queue some credit.
+        // Messages near a large message use the subscriber's own queue, which gains credit from them.
         let large = [1; 20_000];
         publisher.send(&large, Flags::NONE).unwrap();
         assert_eq!(recv(&mut other), large);
-        // Nobody else is behind when the other one has received.
+        // The other subscriber has received all, so only this one is behind.
         let mut sent = 0u32;
         while queued(&mut publisher) < 999 {
             publisher.send(&sent.to_le_bytes(), Flags::NONE).unwrap();
@@ -411,7 +413,7 @@ fn a_lost_connection_goes_on_with_a_whole_message() {
     });
 }
 
-/// The publisher makes no call after a burst: whoever sleeps is woken all the same, over whatever transport.
+/// The publisher makes no call after a burst, but sleeping subscribers wake up, over any transport.
 #[test]
 fn a_burst_reaches_sleeping_subscribers_without_another_call() {
     each_count("burst", &["inproc://burst", "tcp://127.0.0.1:*", "ipc://*"], |context, endpoint, count| {
@@ -445,7 +447,7 @@ fn a_burst_reaches_sleeping_subscribers_without_another_call() {
     });
 }
 
-/// What comes out of the log is sealed for each subscriber with its own keys.
+/// Messages from the log are encrypted for each subscriber with its own keys.
 #[test]
 fn a_stream_reaches_every_subscriber_of_a_curve_server() {
     const SECRETS: [[u8; 32]; 2] = [[0x51; 32], [0xC1; 32]];

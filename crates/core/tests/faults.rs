@@ -63,7 +63,8 @@ fn greeting(mechanism: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The I/O thread has done what it had to do before: it obeys in turn, and what it is told here shows.
+/// Waits until the I/O thread has finished its earlier work. It handles commands in order, so the effect of a new command shows
+/// this.
 fn await_io_thread(context: &Context) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut socket = context.socket(SocketType::Dealer).unwrap();
@@ -117,7 +118,7 @@ fn read_to_end(mut stream: TcpStream) {
     while matches!(stream.read(&mut buffer), Ok(1..)) {}
 }
 
-/// A peer that behaves gets through.
+/// Checks that a correct peer gets through.
 fn check_alive(context: &Context, pull: &mut Socket, address: &str) {
     let mut push = context.socket(SocketType::Push).unwrap();
     push.connect(&format!("tcp://{address}")).unwrap();
@@ -125,7 +126,7 @@ fn check_alive(context: &Context, pull: &mut Socket, address: &str) {
     assert_eq!(recv(pull), b"alive");
 }
 
-/// What is read ahead of subscriptions is bounded; reading goes on as soon as the owner has looked at them.
+/// Reading ahead of subscriptions is bounded. It resumes when the owner has processed them.
 #[test]
 fn a_flood_of_subscriptions_gets_through() {
     let topic = |number: u32| format!("{number:0200}");
@@ -146,7 +147,7 @@ fn a_flood_of_subscriptions_gets_through() {
                 let _ = socket.send(b"x", Flags::DONTWAIT);
             }
             let mut stream = flood.join().unwrap();
-            // The last one of them counts, too.
+            // The last subscription counts as well.
             let last = topic(39_999).into_bytes();
             stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
             let mut message = Message::from_slice(&last);
@@ -165,7 +166,7 @@ fn a_flood_of_subscriptions_gets_through() {
     }
 }
 
-/// A socket that only sends reads past what nobody wants, and finds the end behind it.
+/// A send-only socket reads and discards unwanted messages, and finds the end of the stream after them.
 #[test]
 fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
     for (socket_type, peer) in
@@ -186,7 +187,7 @@ fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
                     std::thread::yield_now();
                 }
                 assert_eq!(head.as_slice()[..2], DISCONNECTED.to_ne_bytes());
-                // Its successor is heard.
+                // Messages from its successor arrive.
                 if peer == "SUB" {
                     let mut stream = raw_peer(&address, peer);
                     stream.write_all(b"\x04\x0a\x09SUBSCRIBE").unwrap();
@@ -200,7 +201,7 @@ fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
     }
 }
 
-/// A REQ that awaits nothing does not read, and its program need not look at it: an end is seen all the same, whatever lies before it.
+/// An idle REQ does not read, and its program need not poll it. It still notices the end of its peer, after any unread bytes.
 #[test]
 fn an_idle_req_sees_a_talkative_peer_go() {
     for unwanted in [0, 9, 10, 11, 1000] {
@@ -217,7 +218,7 @@ fn an_idle_req_sees_a_talkative_peer_go() {
                 assert_eq!(next_event(&mut monitor).0, DISCONNECTED);
                 read_to_end(stream);
             }
-            // Nothing of it is taken for a reply.
+            // The unread bytes are not taken for a reply.
             let mut stream = raw_peer(&address, "REP");
             req.send(b"now", Flags::NONE).unwrap();
             stream.read_exact(&mut [0; 7]).unwrap();
@@ -227,7 +228,7 @@ fn an_idle_req_sees_a_talkative_peer_go() {
     }
 }
 
-/// The reply that is awaited is received though its peer has gone, and though it lies behind others beyond the high-water mark.
+/// A REQ receives the awaited reply after its peer has disconnected, even behind other replies beyond the high-water mark.
 #[test]
 fn a_waiting_req_gets_its_reply_from_a_peer_that_has_gone() {
     test("gone", |context| {
@@ -322,12 +323,12 @@ fn half_a_greeting_is_no_peer() {
     });
 }
 
-/// In a flood newcomers have to wait a little, but everybody gets in.
+/// During a flood new peers wait a little, but all of them get in.
 #[test]
 fn strangers_without_end_do_not_keep_others_out() {
     test("flood", |context| {
         let mut pull = context.socket(SocketType::Pull).unwrap();
-        // Nobody has to try again.
+        // All connections fit into the backlog, so no peer has to retry.
         set(&mut pull, BACKLOG, 4096);
         let address = bind(&mut pull);
         for _ in 0..3 {
@@ -351,8 +352,8 @@ fn a_peer_of_the_wrong_type_is_refused_and_reported() {
     });
 }
 
-/// Each PING makes us say something, and what is said waits here. Until the handshake is over or its time has run out, such a peer is not
-/// read: what it sends fills the kernel's buffers and nothing else.
+/// Each PING requires an answer, which is queued here. Until the handshake ends or times out, we do not read from such a peer.
+/// Its bytes fill only the kernel's buffers.
 #[test]
 fn a_peer_that_does_not_take_our_answers_is_not_read_during_its_handshake() {
     test("a peer that does not take our answers is not read during its handshake", |context| {
@@ -394,7 +395,7 @@ fn half_a_message_is_not_delivered() {
     });
 }
 
-/// A command in the same read behind a message is none, and no beginning of one.
+/// A command in the same read after a message is neither a message nor the start of one.
 #[test]
 fn a_ping_behind_a_message_is_no_message() {
     test("ping_behind", |context| {
@@ -447,7 +448,7 @@ fn reconnecting_keeps_messages_whole_and_in_order() {
                 stream.read_exact(&mut whole).unwrap();
                 let n = u32::from_be_bytes(whole[..4].try_into().unwrap());
                 assert!(whole == body(n), "message {n} is not whole");
-                // What the kernel had taken when the stream ended is lost, as ever with TCP.
+                // Bytes in the kernel at the end of the stream are lost, as always with TCP.
                 assert!(last.is_none_or(|last| last < n), "{n} after {last:?}");
                 last = Some(n);
             }
@@ -470,7 +471,7 @@ fn terminating_wakes_every_blocked_call() {
                 let item = Item { watched: Watched::Socket(&mut polled), events: POLLIN, revents: 0 };
                 poller::poll(&mut [item], None).map(|_| ())
             }));
-            // Nobody there.
+            // The endpoint has no peer.
             let mut sender = context.socket(SocketType::Push).unwrap();
             threads.push(std::thread::spawn(move || sender.send(b"x", Flags::NONE)));
             // Full.
@@ -563,7 +564,7 @@ fn the_first_message_after_a_refusal_is_taken() {
         let mut push = refused_push(context, &listener);
         push.send(b"first part", Flags::MORE).unwrap();
         push.send(b"last part", Flags::NONE).unwrap();
-        // Those that follow are, too, until the socket has noticed.
+        // Later messages are lost as well, until the socket notices.
         while push.send(b"another", Flags::DONTWAIT) != Err(Error::Again) {}
     });
 }
@@ -586,7 +587,7 @@ fn a_message_is_not_lost_to_a_peer_that_refused_when_it_is_connected_anew() {
     });
 }
 
-/// A peer that does not read before all that it has to say is written: a socket that is closed, and has as much to say, reads it.
+/// A peer that reads only after it has written all its data. A closed socket with as much unsent data reads from it.
 #[test]
 fn two_that_linger_do_not_wait_for_each_other() {
     test("two_that_linger_do_not_wait_for_each_other", |context| {

@@ -1,5 +1,5 @@
-//! A socket with many connections, whose queues give up their memory whenever they are empty: nothing is lost by that, in whatever
-//! state the socket, the peers or the context end.
+//! A socket with many connections, whose queues release their memory whenever they are empty. No message is lost by this, in any
+//! state of the socket, its peers or the context.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -24,7 +24,7 @@ fn send(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// A ROUTER and its peers, all of which have said hello; and the names that it has for them.
+/// Returns a ROUTER, its peers after their first message, and their routing IDs.
 fn crowd(context: &Context) -> (Socket, Vec<Socket>, Vec<Vec<u8>>) {
     crowd_of(context, PEERS)
 }
@@ -48,7 +48,7 @@ fn crowd_of(context: &Context, size: usize) -> (Socket, Vec<Socket>, Vec<Vec<u8>
     (router, peers, names)
 }
 
-/// What a round of messages holds: some short, some long.
+/// Returns the content of a round of messages: some short, some long.
 fn content(round: usize) -> Vec<u8> {
     vec![round as u8; [3, 300, 5000, 0, 100_000][round % 5]]
 }
@@ -83,7 +83,7 @@ fn rounds_to_many_peers_and_back_arrive_whole_and_in_order() {
     });
 }
 
-/// The sweep rests between its rounds; nothing waits for the sender to come back.
+/// The sweep rests between its rounds, but no message waits for the sender's next call.
 #[test]
 fn a_stream_in_turn_comes_whole_and_in_order_without_another_call() {
     test("in turn", |context| {
@@ -162,7 +162,7 @@ fn a_context_ends_with_messages_for_peers_that_are_gone_or_never_read() {
                 }
             }
             for name in &names {
-                // To whom is gone it may be an error.
+                // Sending to a disconnected peer may be an error.
                 if router.send(name, Flags::MORE).is_ok() {
                     router.send(&vec![1; 3 << 20], Flags::NONE).unwrap();
                 }

@@ -1,7 +1,8 @@
-//! Where memory has run out: a receive answers ENOMEM and loses nothing, and what a peer makes us keep ends its connection, not the process.
+//! Behaviour without free memory: a receive returns ENOMEM and loses no message. If a peer's data needs memory, its connection
+//! ends, not the process.
 //!
-//! The allocator of this process refuses what a thread asks for from a certain size on, while the thread says so. What would be
-//! allocated regardless ends the process, and with it the test.
+//! The allocator of this process refuses allocations of a thread from a certain size on, while the thread requests this. An
+//! allocation that cannot fail ends the process, and with it the test.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -127,8 +128,8 @@ fn send(socket: &mut Socket, before: &[&[u8]], message: &[Vec<u8>], to: u32) {
     }
 }
 
-/// Receives one part, at first without memory for it; how often there was none. What is received is kept, so that its memory does not
-/// come back.
+/// Receives one part, at first without memory for it. Returns the number of failures. Received parts are kept, so that their
+/// memory is not reused.
 fn receive(socket: &mut Socket, kept: &mut Vec<Message>) -> usize {
     let mut part = Message::from_slice(b"before");
     let mut times = 0;
@@ -148,7 +149,7 @@ fn receive(socket: &mut Socket, kept: &mut Vec<Message>) -> usize {
     times
 }
 
-/// All of these messages come, in order and whole, though there is no memory for any part at first; how often that was so.
+/// Checks that all messages arrive whole and in order, though each part at first finds no memory. Returns the number of failures.
 fn receive_all(socket: &mut Socket, expected: &[Vec<Vec<u8>>]) -> usize {
     let (mut kept, mut times) = (Vec::new(), 0);
     for message in expected {
@@ -169,7 +170,7 @@ fn receive_all(socket: &mut Socket, expected: &[Vec<Vec<u8>>]) -> usize {
     times
 }
 
-/// What the pool of blocks has nothing of when it is received: memory that does not come from there.
+/// Returns a message whose memory does not come from the pool of blocks.
 fn constant(part: &[u8]) -> Message {
     Message::from_static(part.to_vec().leak())
 }
@@ -190,7 +191,7 @@ fn pair(context: &Context, from: SocketType, to: SocketType) -> (Socket, Socket)
     }
     sender.set_option(ROUTING_ID, &[b'n'; 200]).unwrap();
     sender.connect("inproc://memory").unwrap();
-    // It takes note of its peer.
+    // The receiver takes note of its peer.
     number(&mut receiver, EVENTS);
     if to == SocketType::XSub {
         receiver.send(b"\x01", Flags::NONE).unwrap();
@@ -291,7 +292,7 @@ fn requests_and_replies_keep_their_envelopes() {
     }
 }
 
-/// As `receive_all`, of a socket that is not to receive now what comes next.
+/// Receives as `receive_all` does, from a socket that may not receive the next message yet.
 fn receive_all_of_rep(socket: &mut Socket, request: &[Vec<u8>]) {
     let mut kept = Vec::new();
     let times: usize = request.iter().map(|_| receive(socket, &mut kept)).sum();
@@ -312,7 +313,7 @@ fn the_rest_of_a_message_whose_peer_is_left_is_whole_or_not_there() {
         let mut part = Message::new();
         pull.recv_message(&mut part, Flags::NONE).unwrap();
         assert!(part.more());
-        // What is small are the endpoint's own things.
+        // Small allocations are the endpoint's own state.
         let from = if there_is_memory { usize::MAX } else { 800 };
         refused(from, || pull.disconnect("inproc://memory")).unwrap();
         if there_is_memory {
@@ -347,7 +348,7 @@ fn a_peer_for_whose_subscription_there_is_no_memory_is_parted_with() {
         assert_eq!(number(&mut publisher, TOPICS_COUNT), 1 - manual);
         let topic = body(1, 10_000);
         first.set_option(SUBSCRIBE, &topic).unwrap();
-        // There is memory for its bytes, but not for what else it may take.
+        // There is memory for the bytes, but not for the state that they create.
         refused(20_000, || number(&mut publisher, EVENTS));
         assert_eq!(number(&mut publisher, TOPICS_COUNT), 0);
         let mut second = subscriber(&context, &topic);
@@ -405,7 +406,7 @@ fn a_ciphered_message_that_there_is_no_memory_for_ends_its_connection() {
         let context = Context::new();
         let (mut server, mut client, mut ends) = ciphered(&context, transport);
         let mut message = Message::from_slice(&body(1, 300_000));
-        // Its bytes are there, but what they become is not.
+        // There is memory for the encrypted bytes, but not for the decrypted message.
         refused(80 * 1024, || client.send_message(&mut message, Flags::NONE)).unwrap();
         let mut received = Message::new();
         server.recv_message(&mut received, Flags::NONE).unwrap();
@@ -424,7 +425,7 @@ fn a_ciphered_message_that_there_is_no_memory_for_ends_its_connection() {
             came = got != Err(Error::Again);
             assert!(!came || received.as_slice() == body(2, 300_000));
         }
-        // Those that it sends before it has seen the end are lost with it.
+        // Messages sent before the client notices the end are lost with the connection.
         loop {
             match client.send(&body(3, 300_000), Flags::DONTWAIT) {
                 Ok(()) | Err(Error::Again) => {}

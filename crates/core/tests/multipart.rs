@@ -1,4 +1,4 @@
-//! A message of many parts: what it may have in all (ZMQ_TAUTLINE_MAXMULTIPARTSIZE), and what becomes of a peer that goes on.
+//! The limit of a multipart message (ZMQ_TAUTLINE_MAXMULTIPARTSIZE), and the treatment of a peer that exceeds it.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -27,7 +27,7 @@ const DISCONNECTED: u16 = 0x200;
 const LIMIT: i64 = 100_000;
 /// Exchanges after which both ends of an ipc connection use shared memory, if the system has any.
 const ENOUGH: u32 = 300;
-/// More than the system keeps of what was sent and not read.
+/// More than the kernel buffers for a reader that does not read.
 const SYSTEM: usize = 64 << 20;
 
 fn set_long(socket: &mut Socket, option: i32, value: i64) {
@@ -62,7 +62,7 @@ fn send(socket: &mut Socket, parts: usize, len: usize) {
     }
 }
 
-/// Receives a whole message: how many parts it has, and how long the last one is.
+/// Receives a whole message. Returns the number of its parts and the length of the last one.
 fn receive(socket: &mut Socket, flags: Flags) -> Result<(usize, usize), Error> {
     let mut message = Message::new();
     let mut parts = 0;
@@ -75,7 +75,7 @@ fn receive(socket: &mut Socket, flags: Flags) -> Result<(usize, usize), Error> {
     }
 }
 
-/// A server that takes messages of `LIMIT` bytes, and what it says of its peers.
+/// Returns a server that accepts messages of `LIMIT` bytes, and the events of its peers.
 fn limited(context: &Context, socket_type: SocketType) -> (Socket, Socket) {
     let mut server = context.socket(socket_type).unwrap();
     set_long(&mut server, MAX_MULTIPART_SIZE, LIMIT);
@@ -83,7 +83,7 @@ fn limited(context: &Context, socket_type: SocketType) -> (Socket, Socket) {
     (server, events)
 }
 
-/// One message arrives, and is answered if `answers` says so. How many parts the pattern has put in front.
+/// Sends one message, and answers it if `answers` is true. Returns the number of parts that the pattern has put in front.
 fn exchange(server: &mut Socket, client: &mut Socket, parts: usize, len: usize, answers: bool) -> usize {
     send(client, parts, len);
     let (received, last) = receive(server, Flags::NONE).unwrap();
@@ -95,7 +95,8 @@ fn exchange(server: &mut Socket, client: &mut Socket, parts: usize, len: usize, 
     received - parts
 }
 
-/// Messages up to the limit arrive, a longer one does not, and its sender is disconnected. So many exchanges come first, with answers.
+/// Checks that messages up to the limit arrive, and that a longer message disconnects its sender. First makes `exchanges`
+/// exchanges with answers.
 fn check(server: &mut Socket, events: &mut Socket, client: &mut Socket, exchanges: u32) {
     let answers = exchanges > 0;
     (0..exchanges).for_each(|_| _ = exchange(server, client, 2, 100, answers));
@@ -159,8 +160,8 @@ fn every_transport_keeps_the_limit() {
     }
 }
 
-/// The endpoint is unbound between two parts of a message, while something of the peer is unread:
-/// the peer gets nothing of the message.
+/// The endpoint is unbound between two parts of a message, while bytes of the peer are unread. The peer receives no part of the
+/// message.
 #[test]
 fn unbinding_within_a_message_drops_the_whole_message() {
     use SocketType::{Dealer, Pair, Rep, Router, XSub};
@@ -226,7 +227,7 @@ fn a_message_without_an_end_ends_the_connection() {
     });
 }
 
-/// Whoever limits parts limits messages, too: 64 MiB at least.
+/// A limit of parts also limits messages, to 64 MiB at least.
 #[test]
 fn a_limit_of_parts_is_one_of_messages() {
     test("parts", |context| {

@@ -134,7 +134,7 @@ fn sockets_of_one_context_meet_without_a_stream() {
         assert_eq!(recv(&mut pull), b"2");
         let over_streams = pull.peers().unwrap().into_iter().filter(|peer| !peer.address.is_empty()).count();
         assert_eq!(over_streams, PEERS_OVER_INPROC);
-        // What was bound for the name goes with it, and so do the peers.
+        // Unbinding the name removes its endpoints and its peers.
         pull.unbind("name://orders").unwrap();
         assert_eq!(place.files("orders"), 0);
         set(&mut late, SNDTIMEO, 0);
@@ -156,7 +156,7 @@ fn two_contexts_meet_over_ipc_and_keys_are_asked_for() {
         send(&mut push, "1");
         assert_eq!(recv(&mut pull), b"1");
         assert!(push.peers().unwrap().iter().any(|peer| peer.address.starts_with("ipc://")));
-        // A server with a key is not met around it: this one lets nobody in without.
+        // A server with a key cannot be reached without it: this one refuses peers without a key.
         let mut secure = socket(context, SocketType::Pull);
         set(&mut secure, CURVE_SERVER, 1);
         secure.set_option(CURVE_SECRETKEY, &[7; 32]).unwrap();

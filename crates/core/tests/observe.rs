@@ -1,4 +1,4 @@
-//! What a process shows of itself outside, as tools read it.
+//! Observation of a process from outside, as tools read it.
 
 // A model has no sockets.
 #![cfg(all(unix, not(loom)))]
@@ -50,7 +50,7 @@ fn own_file() -> PathBuf {
     found.expect("this process is observed").path
 }
 
-/// Reads until a look shows what is waited for.
+/// Reads until a snapshot shows the expected state.
 fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
     let path = own_file();
     let looks = Writes::of(&path);
@@ -61,7 +61,7 @@ fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
                     return found;
                 }
             }
-            // Before the first look, or written meanwhile.
+            // Before the first snapshot, or during a write.
             Err(Fault::Busy) => {}
             Err(fault) => panic!("{fault}"),
         }
@@ -102,7 +102,7 @@ fn traffic_is_seen_at_both_ends_of_each_transport() {
                 assert_eq!(recv(&mut pull).len(), size);
                 assert_eq!(recv(&mut pull).len(), size);
             }
-            // The receiver has found nothing more: what it has taken is told.
+            // The receiver has found its queue empty, so its counts are up to date.
             assert_eq!(pull.recv(&mut [], Flags::DONTWAIT), Err(Error::Again));
             let bytes: u64 = sizes.iter().map(|size| 2 * *size as u64).sum();
             until(|reading| {
@@ -157,7 +157,7 @@ fn peers_are_described() {
 #[test]
 fn endpoints_tell_how_far_they_have_come_and_why_not_further() {
     observed("endpoints", |context| {
-        // A port that nothing listens at.
+        // A port without a listener.
         let (vacant, refusing) = bound(context, SocketType::Pull, "tcp://127.0.0.1:*");
         drop(vacant);
         let mut push = context.socket(SocketType::Push).unwrap();
@@ -210,7 +210,7 @@ fn drops_and_full_queues_are_seen_while_the_owner_is_elsewhere() {
         });
         drop(subscriber);
         assert_eq!(publisher.recv(&mut [0; 8], Flags::NONE), Ok(1));
-        // What has gone with the peer stays counted.
+        // Messages lost with the peer stay counted.
         until(|reading| {
             let (socket, peers) = find(reading, "dropping")?;
             peers.is_empty().then_some(())?;
@@ -231,7 +231,7 @@ fn drops_and_full_queues_are_seen_while_the_owner_is_elsewhere() {
     });
 }
 
-/// What a REQ or a REP is called for out of turn is counted.
+/// Calls of a REQ or a REP out of turn are counted.
 #[test]
 fn calls_out_of_turn_are_counted() {
     observed("turns", |context| {
@@ -251,7 +251,7 @@ fn calls_out_of_turn_are_counted() {
     });
 }
 
-/// What a ROUTER drops for a peer that does not keep up is no message without a peer.
+/// A message that a ROUTER drops for a slow peer does not count as unroutable.
 #[test]
 fn a_router_that_drops_for_a_peer_counts_it_there() {
     observed("router", |context| {
@@ -276,7 +276,7 @@ fn a_router_that_drops_for_a_peer_counts_it_there() {
     });
 }
 
-/// Subscribers that keep up read a log that they share; what they get counts all the same.
+/// Fast subscribers read a shared log. Their messages are counted as well.
 #[test]
 fn what_goes_through_a_log_is_counted() {
     observed("log", |context| {
@@ -384,7 +384,7 @@ fn what_lingers_is_seen_until_it_has_gone() {
             assert_eq!(peers[0].endpoint, endpoint);
             Some(())
         });
-        // It is taken after all.
+        // A late receiver takes the lingering message.
         let mut pull = keeper.socket(SocketType::Pull).unwrap();
         pull.bind(&endpoint).unwrap();
         assert_eq!(recv(&mut pull), b"last words");
@@ -511,7 +511,7 @@ fn a_tap_tells_the_peer_of_each_message() {
                 let copy = copy(&mut only);
                 assert_eq!((copy.peer, copy.direction), (three, direction));
             }
-            // To nobody.
+            // To an unknown peer.
             router.send(b"four", Flags::MORE).unwrap();
             router.send(b"answer", Flags::NONE).unwrap();
             assert_eq!(copy(&mut all).peer, MANY);
@@ -522,7 +522,7 @@ fn a_tap_tells_the_peer_of_each_message() {
 #[test]
 fn events_of_a_monitor_are_no_messages_of_the_program() {
     observed("monitored", |context| {
-        // Other tests send longer ones.
+        // Messages of other tests are longer.
         let begin = || tap(&Request { most: 200, ..Request::default() });
         let mut before = begin();
         let (mut pull, endpoint) = bound(context, SocketType::Pull, "inproc://monitored-pull");
@@ -549,7 +549,7 @@ fn events_of_a_monitor_are_no_messages_of_the_program() {
         for tool in [&mut before, &mut after] {
             loop {
                 let copy = copy(tool);
-                // Nor what the library's own end has sent.
+                // Messages that the library's own end has sent are not copied either.
                 assert!(copy.socket != events && copy.parts[0].bytes != event);
                 if copy.socket == program {
                     break;

@@ -160,7 +160,7 @@ fn pairs_talk_both_ways() {
     });
 }
 
-/// One after the other, before the one that is bound is called: what each has sent is received.
+/// Several peers in succession, before the bound socket is called: the messages of each are received.
 #[test]
 fn pairs_come_one_after_the_other() {
     each_transport("one_after_the_other", |context, endpoint| {
@@ -246,7 +246,7 @@ fn inproc_takes_exactly_the_sum_of_both_high_water_marks() {
 fn what_is_sent_to_a_crowd_in_turn_arrives_whole_in_order_and_without_another_call() {
     each_transport("crowd", |context, endpoint| {
         const PEERS: usize = 40;
-        // Below the high-water mark, where nobody loses his turn.
+        // Below the high-water mark, where no peer loses its turn.
         const ROUNDS: u64 = 900;
         let mut push = context.socket(SocketType::Push).unwrap();
         push.bind(endpoint).unwrap();
@@ -270,7 +270,7 @@ fn what_is_sent_to_a_crowd_in_turn_arrives_whole_in_order_and_without_another_ca
                     push.send(&n.to_le_bytes(), Flags::NONE).unwrap();
                 }
             }
-            // The socket stays, and nobody calls it.
+            // The socket stays open without further calls.
             let _ = wait_for_all.recv();
         });
         for pull in &mut pulls {

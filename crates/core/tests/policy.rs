@@ -1,4 +1,4 @@
-//! Sockets under a policy, and programs that know nothing of it.
+//! Sockets under a policy, in programs that are unaware of it.
 
 // A model has no sockets.
 #![cfg(all(unix, not(loom)))]
@@ -56,7 +56,7 @@ fn loopback_refuses_what_others_can_reach() {
         set(&mut secure, CURVE_SERVER, 1);
         secure.set_option(CURVE_SECRETKEY, &LAST_OF_KEYS).unwrap();
         secure.bind("tcp://*:*").unwrap();
-        // What is bound by a path is closed to others.
+        // A socket bound by a path is closed to other users.
         let folder = Folder::new("loopback");
         let path = folder.0.join("socket");
         open.bind(&format!("ipc://{}", path.display())).unwrap();
@@ -112,7 +112,7 @@ fn strict_wants_keys_everywhere() {
         let folder = Folder::new("strict");
         let endpoint = format!("ipc://{}/socket", folder.0.display());
         plain.bind(&endpoint).unwrap();
-        // It belongs to us, and is closed to others.
+        // The path belongs to us, and is closed to others.
         let mut near = socket(context, SocketType::Dealer);
         near.connect(&endpoint).unwrap();
         near.send(b"hello", Flags::NONE).unwrap();
@@ -175,7 +175,7 @@ fn peers_are_refused_by_their_address_and_user() {
         near.send(b"hello", Flags::NONE).unwrap();
         recv(&mut server);
         assert_eq!(recv(&mut server), b"hello");
-        // Those that are there have to go when the policy changes.
+        // Connected peers must disconnect when the policy changes.
         folder.file("policy.toml", &rules(own + 1));
         until(&mut events, DISCONNECTED);
         set(&mut near, LINGER, 0);
@@ -202,7 +202,7 @@ fn programs_that_know_nothing_of_it_are_wrapped() {
         assert!(
             !find(&bytes, b"open secret") && !find(&bytes, b"and an answer") && !find(&bytes, b"Socket-Type")
         );
-        // One that has the keys is as good, whatever library it has: the wrap is plain CURVE.
+        // A peer that has the keys may use any library: the wrapper is plain CURVE.
         let mut own = socket(context, SocketType::Req);
         own.set_option(CURVE_SERVERKEY, &public_key(&[1; 32])).unwrap();
         own.set_option(CURVE_PUBLICKEY, &public_key(&[2; 32])).unwrap();
@@ -357,7 +357,7 @@ fn a_peer_may_subscribe_to_so_much() {
             }
             let mut event = Message::new();
             loop {
-                // It takes them when it is called.
+                // The socket receives them when it is called.
                 let mut message = Message::from_slice(b"for nobody");
                 if theirs == SocketType::Dish {
                     assert!(message.set_group(b"none"));
@@ -392,7 +392,7 @@ fn a_wrap_without_its_keys_is_refused() {
         // No mechanism protects a datagram.
         let mut dish = socket(context, SocketType::Dish);
         refused(dish.bind("udp://127.0.0.1:5555"));
-        // Nothing shakes hands there.
+        // inproc has no handshake.
         server.bind("inproc://here").unwrap();
         assert_eq!(last_endpoint(&mut server), "inproc://here");
         set(&mut server, RCVTIMEO, 0);
@@ -463,7 +463,7 @@ fn strict_never_sends_to_another_user() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         until(&mut events, HANDSHAKE_FAILED_NO_DETAIL);
         assert!(other.wait().unwrap().success(), "it has received something");
-        // What was not sent there waits for the right one.
+        // The unsent message waits for the right peer.
         client.send(b"secret", Flags::NONE).unwrap();
         fs::remove_file(&path).unwrap();
         server.bind(&endpoint).unwrap();
@@ -471,7 +471,7 @@ fn strict_never_sends_to_another_user() {
     });
 }
 
-/// Hands bytes on to `to`, and keeps a copy of them. Where it listens.
+/// Relays bytes to `to`, and keeps a copy of them. Returns the address on which it listens.
 fn relay(to: &str) -> (String, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! TLS that a policy puts on programs that know nothing of it.
+//! TLS that a policy applies to programs that are unaware of it.
 
 // A model has no sockets.
 #![cfg(all(feature = "tls", unix, not(loom)))]
@@ -60,12 +60,12 @@ impl Folder {
         )
     }
 
-    /// That of a client, with a certificate.
+    /// Returns a context under the policy of a client, with a certificate.
     fn client(&self) -> Context {
         self.under("client", "connect", "certificate = \"DIR/client.pem\"\nkey = \"DIR/client-key.pem\"\ntrust = \"DIR/ca.pem\"\nservers = { \"ipc://*\" = \"localhost\" }\n")
     }
 
-    /// A context beside the test's, under a policy of its own.
+    /// Returns an additional context under a separate policy.
     fn under(&self, name: &str, call: &str, wrap: &str) -> Context {
         let wrap = wrap.replace("DIR", self.path().to_str().unwrap());
         let rule = format!("[[rules]]\ncall = \"{call}\"\naction = \"wrap\"\nwrap = \"x\"\n");
@@ -129,7 +129,7 @@ fn programs_that_know_nothing_of_it_speak_tls() {
                 assert_eq!(recv(&mut client), b"answer");
             }
         }
-        // What it puts on is plain `tls+tcp` and `wss`.
+        // The wrapper is plain `tls+tcp` and `wss`.
         for (at, to) in [("tcp", "tls+tcp"), ("ws", "wss")] {
             let mut server = socket(&ours, SocketType::Rep);
             let endpoint = bind(&mut server, &format!("{at}://127.0.0.1:*"));
@@ -161,7 +161,7 @@ fn a_renewed_certificate_is_shown_to_the_next_client() {
             push.set_option(KEY_PEM, with::CLIENT_KEY.as_bytes()).unwrap();
             push
         };
-        // It trusts the one that the server has, and no other.
+        // This client trusts only the server's present certificate.
         let mut before = trusting(with::SERVER);
         before.connect(&at).unwrap();
         before.send(b"before", Flags::NONE).unwrap();
@@ -225,7 +225,7 @@ fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
         mallory.set_option(KEY_PEM, with::OTHER_CLIENT_KEY.as_bytes()).unwrap();
         mallory.connect(&admitted.endpoint.replacen("tcp", "tls+tcp", 1)).unwrap();
         until(&mut admitted.events, FAILED_PROTOCOL);
-        // The other authority comes to it, and then stands alone.
+        // The other authority is added, and then the first one is removed.
         admitted.folder.file("clients/other.pem", with::OTHER_CA);
         mallory.send(b"by now", Flags::NONE).unwrap();
         assert_eq!(recv(&mut admitted.server), b"by now");
@@ -297,7 +297,7 @@ fn what_cannot_be_wrapped_is_refused() {
         // Without a host there is no name to prove.
         let nameless = folder.under("nameless", "connect", "trust = \"DIR/ca.pem\"\n");
         assert_eq!(socket(&nameless, SocketType::Push).connect("ipc:///nowhere"), Err(Error::Os(EACCES)));
-        // Nothing shakes hands there.
+        // inproc has no handshake.
         let mut near = socket(&ours, SocketType::Pull);
         near.bind("inproc://here").unwrap();
     });

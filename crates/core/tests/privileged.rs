@@ -13,7 +13,7 @@ use std::process::Command;
 
 use tautline_core::{Context, Error, SocketType};
 
-/// The user who runs the program: nobody.
+/// The user who runs the program: the user nobody.
 const CALLER: u32 = 65_534;
 /// The program prints this if it has more rights than its caller.
 const PRIVILEGED: &str = "is privileged";

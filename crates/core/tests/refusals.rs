@@ -1,5 +1,4 @@
-//! What a policy refuses raises an event that says which rule or which limit, and hurts nobody
-//! else.
+//! Refusals by a policy raise an event that names the rule or the limit, and affect no other peer.
 
 // A model has no sockets.
 #![cfg(all(unix, not(loom)))]
@@ -84,7 +83,7 @@ fn peers_that_are_refused() {
         let mut peer = connected(context, SocketType::Dealer, &endpoint);
         let by = permission(&format!("rule `nobody` of policy {path}"));
         tells(&mut told, ACCEPT_FAILED, EACCES, &by);
-        // One that is there has to go when the policy changes.
+        // A connected peer must disconnect when the policy changes.
         folder.file("policy.toml", "");
         peer.send(b"in", Flags::NONE).unwrap();
         recv(&mut server);
@@ -124,7 +123,7 @@ fn keys_that_are_not_trusted() {
     });
 }
 
-/// A server under these limits, its events, its endpoint, and what events call a limit.
+/// Returns a server under these limits, its events and its endpoint.
 fn limited(context: &Context, folder: &Folder, kind: SocketType, limits: &str) -> (Socket, Socket, String) {
     let path = folder.file("policy.toml", &format!("[limits]\n{limits}\n"));
     context.set_policy(&path).unwrap();
@@ -138,7 +137,7 @@ fn limit(folder: &Folder, name: &str) -> String {
     format!("limit `{name}` of policy {}", folder.0.join("policy.toml").display())
 }
 
-/// A stream that says nothing yet.
+/// A stream that has not sent any bytes.
 fn stream(endpoint: &str) -> TcpStream {
     TcpStream::connect(endpoint.strip_prefix("tcp://").unwrap()).unwrap()
 }
@@ -154,7 +153,7 @@ fn greeting() -> Vec<u8> {
     [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48]].concat()
 }
 
-/// What a peer says to come in.
+/// Returns the bytes that a peer sends to be admitted.
 fn hello(socket_type: &str) -> Vec<u8> {
     let body =
         [b"\x05READY\x0bSocket-Type\0\0\0", &[socket_type.len() as u8][..], socket_type.as_bytes()].concat();
@@ -257,7 +256,7 @@ fn a_peer_that_does_not_read_has_to_go() {
         let mut silent = stream(&endpoint);
         silent.write_all(&[hello("SUB"), b"\x04\x0a\x09SUBSCRIBE".to_vec()].concat()).unwrap();
         while server.recv_message(&mut Message::new(), Flags::DONTWAIT).is_ok() {}
-        // It is a subscriber by now, or will be.
+        // The peer has subscribed, or will soon.
         let body = vec![7; 100_000];
         let mut sent = 0;
         let reason = no_room(&limit(&folder, "unread_bytes_per_peer"));
@@ -297,7 +296,7 @@ fn what_the_program_does_not_read_is_not_taken() {
         attacker.write_all(&hello("PUSH")).unwrap();
         let mut good = connected(context, SocketType::Push, &endpoint);
         good.send(b"good", Flags::NONE).unwrap();
-        // As much as the system takes: what the library has read by then is counted below.
+        // Sends as much as the kernel accepts. The bytes that the library has read are counted below.
         attacker.set_nonblocking(true).unwrap();
         let message = [&[0, 200][..], &[7; 200]].concat();
         let many = message.repeat(1000);
@@ -324,7 +323,7 @@ fn queued(server: &mut Socket) -> u64 {
     u64::from_ne_bytes(numbers[8 * 8..][..8].try_into().unwrap())
 }
 
-/// Keys of trusted clients may stand in one file, too; then the file's name says who they are.
+/// One file may also hold the keys of several trusted clients. Then the file's name is their user name.
 #[test]
 fn a_list_of_keys_is_one_user() {
     test("a_list_of_keys_is_one_user", |context| {

@@ -1,4 +1,4 @@
-//! What a socket tells the program of its peers: the list, the waits, the events of version 3.
+//! Reports of a socket about its peers: the list, the waits, the events of version 3.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -20,7 +20,7 @@ const WAIT_SUBSCRIPTIONS: i32 = 0x5441_0007;
 /// Bytes of a `zmq_tautline_peer_t`.
 const RECORD: usize = 1168;
 
-/// At once: what is not so now is not waited for.
+/// A deadline that has passed: checks the present state without waiting.
 fn now() -> Option<Instant> {
     Some(Instant::now())
 }
@@ -154,7 +154,7 @@ fn options_do_the_same() {
         assert_eq!([text(384), text(512)], [peer.address.clone(), peer.local.clone()]);
         assert_eq!([text(640), text(896)], [endpoint, String::new()]);
         assert_eq!([text(1088), text(1152)], ["127.0.0.1", "NULL"]);
-        // Without room there is nothing.
+        // A buffer without room for a record stays empty.
         assert_eq!(router.option(PEERS, &mut out[..RECORD - 1]), Ok(0));
     });
 }

@@ -1,4 +1,5 @@
-//! Mechanisms and the ZAP handler, end to end through the public API: who is let in, what both ends hear of it, what messages carry.
+//! Mechanisms and the ZAP handler, end to end through the public API: admission of peers, events at both ends, metadata of
+//! messages.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -198,7 +199,7 @@ fn refusals_are_heard_at_both_ends() {
     });
 }
 
-/// Version 2 of the monitor is what programs in C know: it stays as it is.
+/// C programs use version 2 of the monitor, so its format must not change.
 #[test]
 fn only_a_monitor_in_detail_tells_what_a_refused_peer_has_shown() {
     test("detail", |context| {
@@ -249,7 +250,7 @@ fn a_temporary_failure_is_not_told() {
         recv_all(&mut handler);
         send_all(&mut handler, &[b"1.0", b"1", b"300", b"later", b"", b""]);
         assert_eq!(next_event(&mut at_server), (FAILED_AUTH, 300));
-        // The connection stays until the client gives up, who knows of nothing until then.
+        // The connection stays until the client gives up. The client is not notified before.
         client.close();
         assert_eq!(next_event(&mut at_server).0, DISCONNECTED);
         assert_eq!(next_event(&mut at_client).0, 0x400, "MONITOR_STOPPED");
@@ -284,7 +285,7 @@ fn replies_are_checked() {
             send_all(&mut handler, &frames);
             assert_eq!(next_event(&mut events), (FAILED_PROTOCOL, code));
             client.disconnect(&String::from_utf8(last_endpoint(&mut server)).unwrap()).unwrap();
-            // It has come again meanwhile, or it has not.
+            // The client may or may not have reconnected by now.
             drop((server, client));
             while handler.recv(&mut [0; 64], Flags::DONTWAIT).is_ok() {}
             drop(handler);
@@ -372,7 +373,7 @@ fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
         let mut events = monitor(context, &mut client, "client", SUCCEEDED);
         client.connect(&endpoint).unwrap();
         for round in 0..3u8 {
-            // What is sent before the end of the former session is noticed may be lost.
+            // Messages sent before the end of the former session is noticed may be lost.
             assert_eq!(next_event(&mut events), (SUCCEEDED, 0));
             client.send(&[round; 100_000], Flags::NONE).unwrap();
             assert_eq!(recv(&mut server).as_slice(), [round; 100_000]);
@@ -384,7 +385,7 @@ fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
     });
 }
 
-/// What it says would have to be read for as long as it likes.
+/// Otherwise we would have to read from the refused peer for as long as it sends.
 #[test]
 fn a_refused_peer_that_goes_on_is_let_go() {
     test("talkative", |context| {

@@ -1,5 +1,5 @@
-//! ipc between sockets that have exchanged enough to do so through shared memory: whatever way an owner waits, and whoever else reads for
-//! it, every message arrives, once and in order; high-water marks hold; and the end of a peer is noticed.
+//! ipc between sockets that have exchanged enough messages to use shared memory. Every message arrives once and in order, for any
+//! way in which an owner waits and any other thread that reads for it. High-water marks hold, and the end of a peer is noticed.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -156,7 +156,7 @@ fn an_owner_that_waits_on_the_descriptor() {
     });
 }
 
-/// Nobody who owns a socket is there: the I/O thread answers PINGs and reads ahead, up to the mark.
+/// Both owners are busy elsewhere: the I/O thread answers PINGs and reads ahead, up to the high-water mark.
 #[test]
 fn marks_hold_while_the_owner_is_elsewhere() {
     test("marks", |context| {
@@ -171,7 +171,7 @@ fn marks_hold_while_the_owner_is_elsewhere() {
             far.send(&number.to_le_bytes(), Flags::NONE).unwrap();
             assert_eq!(recv(&mut near), number.to_le_bytes());
         }
-        // What the memory between them holds, and no more.
+        // Sends exactly as much as the shared memory holds.
         let large = vec![1; 100_000];
         let mut sent = 0;
         while far.send(&large, Flags::DONTWAIT).is_ok() {

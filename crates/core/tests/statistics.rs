@@ -1,4 +1,4 @@
-//! What a socket tells about what it has done (ZMQ_TAUTLINE_STATISTICS).
+//! Statistics of a socket (ZMQ_TAUTLINE_STATISTICS).
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -101,7 +101,7 @@ fn drops_are_told_with_their_reason() {
         let numbers = Numbers::of(&mut publisher);
         assert_eq!((numbers.sent().0, numbers.dropped(), numbers.queued()), (2, [5, 0, 0], [2, 0, 1]));
         assert_eq!(Numbers::of(&mut subscriber).queued(), [0, 2, 1]);
-        // With the subscriber goes what was queued for it.
+        // Messages queued for the subscriber are lost with it.
         drop(subscriber);
         assert_eq!(publisher.recv(&mut [0; 8], Flags::NONE), Ok(1));
         let numbers = Numbers::of(&mut publisher);

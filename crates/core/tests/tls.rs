@@ -77,7 +77,7 @@ fn monitor(context: &Context, socket: &mut Socket, name: &str) -> Socket {
     common::connected(context, SocketType::Pair, &format!("inproc://{name}"))
 }
 
-/// How the next handshake ends, as the events tell.
+/// Returns the outcome of the next handshake from the events.
 fn outcome(events: &mut Socket) -> (u16, u32) {
     loop {
         let event = recv(events);
@@ -173,7 +173,7 @@ fn a_byte_at_a_time_is_enough() {
     });
 }
 
-/// What client and server have, and the events that tell what is wrong with it.
+/// Settings of client and server, and the events that report their fault.
 struct Case {
     server: [&'static str; 2],
     clients: &'static str,
@@ -224,7 +224,7 @@ fn both_ends_are_told_why_they_do_not_get_on() {
             if case.events[1] != 0 {
                 until(&mut at_client, CONNECT_RETRIED);
             }
-            // Others go on.
+            // Other peers stay connected.
             let mut good = client(context, SocketType::Push);
             own(&mut good, CLIENT, CLIENT_KEY);
             if case.server[0] == SERVER {
@@ -278,7 +278,7 @@ fn a_handshake_that_stops_is_ended() {
         set(&mut pull, HANDSHAKE_IVL, 50);
         let mut events = monitor(context, &mut pull, "pull");
         let endpoint = bind(&mut pull, ANY);
-        // Nothing, and half a record.
+        // An empty input, and half a record.
         for said in [&b""[..], b"\x16\x03\x01\x02\x00half"] {
             let mut peer = TcpStream::connect(("127.0.0.1", port(&endpoint).parse().unwrap())).unwrap();
             peer.write_all(said).unwrap();
@@ -330,7 +330,7 @@ fn a_handler_has_the_last_word_on_the_user() {
         own(&mut push, CLIENT, CLIENT_KEY);
         push.connect(&endpoint).unwrap();
         push.send(b"from me", Flags::NONE).unwrap();
-        // Version, id, domain, address, routing id, mechanism: nothing of the certificate.
+        // Version, ID, domain, address, routing ID, mechanism; the certificate is not included.
         let request: Vec<_> = (0..6).map(|_| recv(&mut handler)).collect();
         assert_eq!(request[5], b"NULL");
         for part in [&b"1.0"[..], &request[1], b"200", b"OK", b"by the handler"] {
@@ -357,7 +357,7 @@ fn a_lost_connection_is_made_again() {
         let mut pull = socket(context, SocketType::Pull);
         own(&mut pull, with::RENEWED, with::RENEWED_KEY);
         pull.bind(&endpoint).unwrap();
-        // What goes into a connection that is just ending is lost, as over tcp.
+        // Messages sent into an ending connection are lost, as over tcp.
         let mut after = Message::new();
         while pull.recv_message(&mut after, Flags::DONTWAIT).is_err() {
             let _ = push.send(b"after", Flags::DONTWAIT);
@@ -388,7 +388,8 @@ fn what_cannot_work_is_refused_at_once() {
     });
 }
 
-/// Hands bytes on to a port, this many at a time, and keeps a copy of them. Where it listens.
+/// Relays bytes to a port, this many at a time, and keeps a copy of them. Returns the port on which it
+/// listens.
 fn relay(to: &str, piece: usize) -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Which peers may publish and subscribe to what: by policy, and by the program.
+//! Permissions of peers to publish and subscribe to topics: by policy, and by the program.
 
 // A model has no sockets.
 #![cfg(all(unix, not(loom)))]
@@ -23,7 +23,7 @@ const TOPICS_REFUSED: usize = 13;
 const TOPIC_REFUSED: u64 = 0x1000_0000;
 const DISCONNECTED: u64 = 0x200;
 
-/// A policy that wraps what is bound, with alice's key 2 and bob's key 3, and with these topics.
+/// A policy that wraps bound endpoints, with alice's key 2 and bob's key 3, and with these topics.
 fn policy(folder: &Folder, topics: &str) -> String {
     let (key, _) = folder.key("server.key", 1);
     folder.file("clients/alice.pub", &text(&public_key(&[2; 32])));
@@ -59,7 +59,7 @@ fn receives(socket: &mut Socket, expected: &[&str]) {
     assert_eq!(found, expected);
 }
 
-/// As `receives`, while another socket, which has nothing to receive, takes note of what happens.
+/// Receives as `receives` does, while another socket, whose queue is empty, processes its events.
 #[track_caller]
 fn receives_from(socket: &mut Socket, other: &mut Socket, expected: &[&str]) {
     let mut found = Vec::new();
@@ -73,7 +73,7 @@ fn receives_from(socket: &mut Socket, other: &mut Socket, expected: &[&str]) {
     assert_eq!(found, expected);
 }
 
-/// The socket takes note of what has happened, and has nothing to receive.
+/// Lets the socket process its events. Its queue must be empty.
 #[track_caller]
 fn look(socket: &mut Socket) {
     assert_eq!(socket.recv_message(&mut Message::new(), Flags::DONTWAIT).err(), Some(Error::Again));
@@ -103,7 +103,7 @@ fn subscribers_get_what_their_users_may_see() {
         send(&mut publisher, &["a/1", "b/y", "c", "b", "b/x1", "a/end", "b/end"]);
         receives(&mut alice, &["a/1", "b/x1", "a/end"]);
         receives(&mut bob, &["b/y", "b/x1", "b/end"]);
-        // What she may not see is not set, and not taken back either.
+        // A forbidden subscription is neither set nor removed.
         alice.set_option(SUBSCRIBE, b"secret").unwrap();
         alice.set_option(UNSUBSCRIBE, b"secret").unwrap();
         alice.set_option(SUBSCRIBE, b"b/x1").unwrap();
@@ -114,7 +114,7 @@ fn subscribers_get_what_their_users_may_see() {
         let by = format!("it may not subscribe to `secret`, by rule `alice's` of policy {}", path.display());
         assert_eq!(event.reason, format!("Permission denied: {by}"));
         assert_eq!(refused(&mut publisher), 1);
-        // The end of the empty one leaves what she has asked for otherwise.
+        // Removing the empty topic keeps her other subscriptions.
         alice.set_option(UNSUBSCRIBE, b"").unwrap();
         receives(&mut publisher, &["\0a/", "\0b/x"]);
         send(&mut publisher, &["a/2", "b/x2", "b/x1"]);
@@ -224,7 +224,7 @@ fn publishers_are_heard_where_they_may_publish() {
             let event = next(&mut events, TOPIC_REFUSED);
             assert_eq!(event.user_id, "alice");
             assert!(event.reason.contains("it may not publish `b`, by rule `topics 1` of"), "{event:?}");
-            // Who is not named may publish nothing.
+            // A peer that the policy does not name may not publish.
             let mut bob = publisher(3, &mut subscriber);
             send(&mut bob, &["a/bob"]);
             assert_eq!(next_refused(&mut subscriber, &mut events), "bob");
@@ -235,7 +235,7 @@ fn publishers_are_heard_where_they_may_publish() {
     });
 }
 
-/// The user of the next refusal; the socket looks what has come until then.
+/// Returns the user of the next refusal. The socket processes its input until then.
 fn next_refused(subscriber: &mut Socket, events: &mut Socket) -> String {
     let before = refused(subscriber);
     while refused(subscriber) == before {
@@ -272,7 +272,7 @@ fn publishers_are_known_by_their_endpoints_and_keys() {
         receives(&mut news, &["\u{1}"]);
         send(&mut news, &["orders/3", "news/2"]);
         receives(&mut subscriber, &["news/2"]);
-        // A policy that is read again counts for what was connected, too.
+        // A reloaded policy also applies to existing connections.
         folder.file("policy.toml", &text.replace("\"news/\"", "\"latest/\""));
         receives_from(&mut news, &mut subscriber, &["\0", "\u{1}"]);
         send(&mut news, &["news/3", "latest/1"]);
@@ -305,7 +305,7 @@ fn users_of_this_machine_are_known_by_their_numbers() {
             look(&mut publisher);
         }
         assert!(next(&mut events, TOPIC_REFUSED).reason.contains("may not subscribe to ``"));
-        // What is of this program itself is not asked about.
+        // Peers within this program are not checked.
         let mut own = socket(context, SocketType::Sub);
         own.set_option(SUBSCRIBE, b"").unwrap();
         own.connect("inproc://own").unwrap();

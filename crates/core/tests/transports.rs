@@ -1,4 +1,4 @@
-//! What is special about `ws` and `vsock` endpoints: paths, and the names of this machine.
+//! Special properties of `ws` and `vsock` endpoints: paths, and the names of this machine.
 
 // A model has no sockets.
 #![cfg(not(loom))]
@@ -39,7 +39,7 @@ fn the_path_of_a_web_socket_begins_with_its_first_slash() {
             exchange(&context, &mut pair, &endpoint);
             pair.unbind(&endpoint).unwrap();
 
-            // What a server of others is asked for.
+            // The request that a foreign server receives.
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut client = context.socket(SocketType::Pair).unwrap();
             client.set_option(LINGER, &0_i32.to_ne_bytes()).unwrap();

@@ -1,53 +1,56 @@
-//! Systems without files of counters: nothing is written, and nothing is found.
+//! Stubs for systems without counters files: writing fails, and a search finds no process.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Fault, Image, Reading};
 
-/// What names this process.
+/// Identity of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its user.
+    /// User ID.
     pub uid: u32,
-    /// When it was started, in the system's ticks; 0 if that is not known.
+    /// Start time in system ticks; 0 if unknown.
     pub start_ticks: u64,
 }
 
 impl Identity {
-    /// This process.
+    /// Returns the identity of this process.
     ///
     /// # Errors
-    /// `Unsupported`.
+    ///
+    /// Always `Unsupported`.
     pub fn own() -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// The file of counters of this process: there is none.
+/// Counters file of this process. Cannot be created on this system.
 #[derive(Debug)]
 pub enum Output {}
 
 impl Output {
-    /// Makes the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// `Unsupported`.
+    ///
+    /// Always `Unsupported`.
     pub fn create(_: &Identity) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         match *self {}
     }
 
-    /// Writes the image of a look.
+    /// Writes the image of one snapshot.
     ///
     /// # Errors
-    /// None, as there is no file.
+    ///
+    /// Never called, because there is no file.
     pub fn write(&mut self, _: &Image) -> io::Result<()> {
         match *self {}
     }
@@ -62,33 +65,34 @@ impl Output {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its file of counters.
+    /// Path of its counters file.
     pub path: PathBuf,
-    /// Whether it runs.
+    /// True if the process is running.
     pub runs: bool,
 }
 
-/// The observed processes of this user: none.
+/// Returns the observed processes of this user: always an empty list.
 pub fn processes() -> Vec<Found> {
     Vec::new()
 }
 
-/// The same of one folder.
+/// Returns the observed processes of one folder: always an empty list.
 pub fn processes_in(_: &Path) -> Vec<Found> {
     Vec::new()
 }
 
-/// The folders that may have files of counters: none.
+/// Returns the folders that may hold counters files: always an empty list.
 pub fn folders() -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Reads the file of counters at `path`.
+/// Reads the counters file at `path`.
 ///
 /// # Errors
-/// [`Fault::System`] with `Unsupported`.
+///
+/// Always [`Fault::System`] with `Unsupported`.
 pub fn read(_: &Path) -> Result<Reading, Fault> {
     Err(Fault::System(io::ErrorKind::Unsupported.into()))
 }

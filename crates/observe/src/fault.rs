@@ -1,23 +1,23 @@
-//! Why a file of counters cannot be read.
+//! Reasons why a counters file cannot be read.
 
 use std::fmt;
 use std::io;
 
-/// Why a file of counters cannot be read.
+/// Reason why a counters file cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Fault {
-    /// There is none: the process is not observed, or has ended.
+    /// The file does not exist: the process is not observed, or has ended.
     Missing,
-    /// It is not a plain file of this user, or no file of counters.
+    /// The file is not a plain file of this user, or not a counters file.
     Foreign,
-    /// It has another version of the layout, of a library that is newer or older than this tool.
+    /// The layout has another version. The library is newer or older than this tool.
     Version(u32),
-    /// It ends too early, or contradicts itself.
+    /// The file ends too early, or contradicts itself.
     Cut,
-    /// It was written anew each time while it was read. Try again.
+    /// The file was rewritten during each attempt to read it. Try again.
     Busy,
-    /// The system does not let it be read.
+    /// The system does not permit reading the file.
     System(io::Error),
 }
 

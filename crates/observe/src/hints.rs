@@ -1,7 +1,7 @@
-//! Why nothing moves: what a reading shows of the usual mistakes, in words.
+//! Finds usual mistakes in a reading and explains them in words.
 //!
-//! A pure function of one reading, or of two for what needs a rate. One rule is one function; each
-//! says what it has seen, what that means and what to change.
+//! A pure function of one reading, or of two if a rule needs a rate. Each rule is one function. It states
+//! the evidence, the meaning and the change to make.
 
 mod rules;
 
@@ -13,23 +13,23 @@ use crate::{Endpoint, Peer, Reading, Socket};
 
 pub use rules::stands_still;
 
-/// Most hints of one rule about peers of one socket. The others are counted.
+/// Most hints of one rule about peers of one socket. Further hints are only counted.
 const PEERS: usize = 3;
 
-/// How bad it is.
+/// Severity of a hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// Good to know. Nothing need be wrong.
+    /// Useful to know. Possibly no fault.
     Note,
     /// Messages are lost or late.
     Warning,
-    /// Something does not work at all.
+    /// A part of the program does not work at all.
     Trouble,
 }
 
 impl Level {
-    /// In a word.
+    /// Returns the level as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Note => "note",
@@ -45,33 +45,33 @@ impl fmt::Display for Level {
     }
 }
 
-/// One thing that is wrong, or may be.
+/// A fault, or a possible fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hint {
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// Names the rule, for scripts: `connect-refused`.
+    /// Name of the rule, for scripts: `connect-refused`.
     pub rule: &'static str,
-    /// The socket that it is about; 0 for the whole process.
+    /// ID of the socket that the hint is about; 0 for the whole process.
     pub socket: u64,
-    /// The peer that it is about, by [`Peer::id`], if it is about one.
+    /// Peer that the hint is about, by [`Peer::id`], if there is one.
     pub peer: Option<u64>,
-    /// What is wrong, in a sentence.
+    /// The fault, in a sentence.
     pub what: String,
-    /// What shows it.
+    /// The evidence for the fault.
     pub evidence: String,
-    /// What to do about it.
+    /// The change to make.
     pub advice: String,
-    /// How much of it there is: orders the hints of one level.
+    /// Extent of the fault. Orders the hints of one level.
     pub weight: u64,
 }
 
-/// Rules about an end that waits for another: what is wrong with that one comes first.
+/// Rules about a peer that waits for another peer. The cause at the other peer ranks first.
 const WAITING: [&str; 3] = ["no-reply", "queue-full", "drops"];
 
 impl Hint {
-    /// Orders hints, also of several processes: what has the highest one comes first.
+    /// Returns a sort key for hints, also across processes. The hint with the highest key comes first.
     pub fn rank(&self) -> impl Ord + use<> {
         (self.level, !WAITING.contains(&self.rule), self.weight)
     }
@@ -83,9 +83,9 @@ impl fmt::Display for Hint {
     }
 }
 
-/// What is wrong by this reading, the worst first. `before` is an earlier reading of the same
-/// process, for what needs a rate or shows only in time; without it those rules say less. Of peers
-/// with the same fault the worst three are named.
+/// Returns the faults of this reading, the worst first. `before` is an earlier reading of the same
+/// process. Some rules need it for a rate or for changes over time, and say less without it. If peers have
+/// the same fault, the worst three are named.
 pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
     let before = before.filter(|before| {
         before.process.pid == reading.process.pid && before.process.written < reading.process.written
@@ -104,7 +104,7 @@ pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
     all
 }
 
-/// Of the hints about peers of one socket the worst of each rule, with how many more there are.
+/// Keeps the worst hints of each rule about peers of one socket, and adds the number of the others.
 fn worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     let mut rules: Vec<(&'static str, Vec<Hint>)> = Vec::new();
     for hint in hints {
@@ -125,19 +125,19 @@ fn worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     rules.into_iter().flat_map(|(_, of_rule)| of_rule).collect()
 }
 
-/// What the rules look at. Everything is found without looking at all there is: a process may have
-/// tens of thousands of peers.
+/// Input of the rules. Lookups use indexes instead of scans, because a process may have tens of thousands
+/// of peers.
 struct Scene<'a> {
     reading: &'a Reading,
     before: Option<&'a Reading>,
     now: u64,
     sockets: HashMap<u64, Parts<'a>>,
     sockets_before: HashMap<u64, Parts<'a>>,
-    /// By socket and peer.
+    /// Earlier peers, by socket and peer.
     peers_before: HashMap<(u64, u64), &'a Peer>,
 }
 
-/// What belongs to a socket.
+/// Endpoints and peers of a socket.
 #[derive(Default)]
 struct Parts<'a> {
     socket: Option<&'a Socket>,
@@ -145,7 +145,7 @@ struct Parts<'a> {
     peers: Vec<&'a Peer>,
 }
 
-/// What belongs to each socket of a reading.
+/// Returns the parts of each socket of a reading.
 fn by_socket(reading: &Reading) -> HashMap<u64, Parts<'_>> {
     let mut sockets: HashMap<u64, Parts<'_>> = HashMap::new();
     for socket in &reading.sockets {
@@ -173,12 +173,12 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// For how many whole seconds something is so.
+    /// Returns the whole seconds since `since`.
     fn seconds(&self, since: u64) -> u64 {
         if since == 0 { 0 } else { self.now.saturating_sub(since) / 1_000_000 }
     }
 
-    /// For how many microseconds the two readings are apart.
+    /// Returns the microseconds between the two readings.
     fn between(&self) -> Option<u64> {
         self.now.checked_sub(self.before?.process.written).filter(|time| *time > 0)
     }
@@ -195,30 +195,31 @@ impl<'a> Scene<'a> {
         self.sockets.get(&socket).into_iter().flat_map(|parts| parts.peers.iter().copied())
     }
 
-    /// By how much a number of the socket is more than before; all of it without a reading before.
+    /// Returns the increase of a number of the socket since the earlier reading. Without one, returns the
+    /// whole number.
     fn more(&self, socket: &Socket, number: impl Fn(&Socket) -> u64) -> u64 {
         let before = self.sockets_before.get(&socket.id).and_then(|before| before.socket);
         number(socket).saturating_sub(before.map_or(0, number))
     }
 
-    /// The endpoint as it was before.
+    /// Returns the endpoint from the earlier reading.
     fn endpoint_before(&self, endpoint: &Endpoint) -> Option<&'a Endpoint> {
         let before = &self.sockets_before.get(&endpoint.socket)?.endpoints;
         let is_same = |known: &&Endpoint| known.bound == endpoint.bound && known.given == endpoint.given;
         before.iter().copied().find(|known| is_same(known))
     }
 
-    /// The peer as it was before.
+    /// Returns the peer from the earlier reading.
     fn peer_before(&self, peer: &Peer) -> Option<&'a Peer> {
         self.peers_before.get(&(peer.socket, peer.id)).copied()
     }
 
-    /// How many of something there are each second, if there were `more` than before.
+    /// Returns the rate per second for an increase by `more`.
     fn rate(&self, more: u64) -> Option<u64> {
         Some((u128::from(more) * 1_000_000 / u128::from(self.between()?)) as u64)
     }
 
-    /// What a person calls a socket.
+    /// Returns a readable name of a socket.
     fn name_of(&self, socket: &Socket) -> String {
         match self.endpoints_of(socket.id).next().map(shown) {
             Some(at) => format!("{} at {at}", socket.type_name),
@@ -227,12 +228,12 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// An endpoint as a person knows it.
+/// Returns a readable name of an endpoint.
 fn shown(endpoint: &Endpoint) -> &str {
     if endpoint.name.is_empty() { &endpoint.given } else { &endpoint.name }
 }
 
-/// A peer as a person knows it.
+/// Returns a readable name of a peer.
 fn peer_name(peer: &Peer) -> String {
     let address = [&peer.address, &peer.endpoint, &peer.host].into_iter().find(|text| !text.is_empty());
     match (is_text(&peer.routing_id), address) {
@@ -243,7 +244,7 @@ fn peer_name(peer: &Peer) -> String {
     }
 }
 
-/// A routing id as a person knows it: the text, or else its bytes.
+/// Returns a readable routing ID: its text, or else its bytes.
 fn id_name(id: &[u8]) -> String {
     match is_text(id) {
         true => format!("`{}`", String::from_utf8_lossy(id)),
@@ -255,12 +256,12 @@ fn is_text(id: &[u8]) -> bool {
     !id.is_empty() && id.iter().all(|byte| (0x20..0x7F).contains(byte))
 }
 
-/// One thing, or some of them.
+/// Returns a number and a noun, in the singular or plural.
 fn counted(number: u64, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{} {thing}s", about(number)) }
 }
 
-/// A number as a person reads it: 3 K, 50 M.
+/// Returns a number in short form: 3 K, 50 M.
 fn about(number: u64) -> String {
     match number {
         0..10_000 => number.to_string(),

@@ -1,12 +1,12 @@
-//! An image: the records of one look, one behind the other.
+//! An image: the records of one snapshot, one after the other.
 
 use crate::record::{HEAD, LONGEST_TEXT, Record};
 use crate::{Process, ROOM};
 
-/// What stays free for the record of the process, which comes last.
+/// Bytes reserved for the record of the process, which comes last.
 const RESERVED: usize = 8 * 1024;
 
-/// The records of one look. It keeps its memory from look to look.
+/// Records of one snapshot. The buffer is reused for the next snapshot.
 #[derive(Debug, Default)]
 pub struct Image {
     bytes: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Without records.
+    /// Creates an image without records.
     pub fn new() -> Self {
         Self::default()
     }
@@ -25,21 +25,21 @@ impl Image {
         self.omitted = 0;
     }
 
-    /// Appends a record, unless the image is full: then it is counted as left out.
+    /// Appends a record. If the image is full, counts the record as omitted instead.
     pub fn put<R: Record>(&mut self, record: &R) {
         if !self.append(record, ROOM - RESERVED) {
             self.omitted += 1;
         }
     }
 
-    /// Appends the record of the process, which says how many others were left out. Nothing comes
-    /// behind it.
+    /// Appends the record of the process, with the number of omitted records. It must be the last
+    /// record.
     pub fn finish(&mut self, process: &mut Process) {
         process.omitted = self.omitted;
         self.append(process, ROOM);
     }
 
-    /// What is stored.
+    /// Returns the stored bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

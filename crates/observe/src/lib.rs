@@ -1,4 +1,4 @@
-//! What a program on Tautline tells about itself while it runs, for tools that look at it.
+//! Run-time state of a program that uses Tautline, published for tools.
 //!
 //! An observed process writes one file of counters. This crate has the layout of that file, the
 //! writer that the library uses, and the reader for tools:
@@ -52,29 +52,29 @@ pub use reader::parse;
 pub use reader::read;
 pub use words::{CONNECT_FAILED, LOST, event_name, event_reason};
 
-/// The version of the layout that this crate writes. It reads this one only.
+/// Version of the layout that this crate writes. The reader accepts only this version.
 pub const VERSION: u32 = 1;
 
-/// The first bytes of a file of counters.
+/// First bytes of a counters file.
 pub const MAGIC: [u8; 8] = *b"TAUTLINE";
 
 /// Bytes before the first image.
 pub const HEADER: usize = 4096;
 
-/// Most bytes of an image. What does not fit is left out, and counted in [`Process::omitted`].
+/// Most bytes of an image. Records that do not fit are omitted, and counted in [`Process::omitted`].
 pub const ROOM: usize = 16 << 20;
 
-/// Most records that are read of one image.
+/// Most records that are read from one image.
 pub const RECORDS: usize = 1 << 18;
 
-/// Where the two descriptions of the images stand.
+/// Offsets of the two image descriptions.
 const DESCRIPTIONS: [usize; 2] = [64, 96];
 
-/// Bytes of one of them.
+/// Bytes of one description.
 #[cfg(any(unix, test))]
 const DESCRIPTION: usize = 32;
 
-/// The checksum of an image.
+/// Returns the checksum of an image.
 pub fn checksum(image: &[u8]) -> u64 {
     let mut words = image.chunks_exact(8);
     let mut sum = image.len() as u64;

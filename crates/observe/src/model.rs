@@ -1,13 +1,12 @@
-//! What is known of a process: what a reading consists of. The order of the fields is that of the
-//! file; new ones come last.
+//! The parts of a reading: all known facts about a process. The fields are in the order of the file. New
+//! fields are added at the end.
 //!
-//! Times are microseconds since 1970 (UTC), 0 for never. Counts begin with the object that they
-//! belong to. Messages that are counted have all their parts; bytes are those of whole frames.
+//! Times are microseconds since 1970 (UTC); 0 means never. Counts begin when their object is created. A
+//! message counts once all its parts are there; bytes are those of whole frames.
 
 use crate::record::{Number, record};
 
-/// Declares an enumeration that is stored as a number. Others than the known ones are read as the
-/// first one.
+/// Declares an enumeration that is stored as a number. An unknown number is read as the first value.
 macro_rules! states {
     (
         $(#[$about:meta])*
@@ -27,7 +26,7 @@ macro_rules! states {
         }
 
         impl $name {
-            /// In a word.
+            /// Returns the value as one word.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $name::$first => $first_word,
@@ -58,59 +57,59 @@ macro_rules! states {
 }
 
 states! {
-    /// What becomes of a socket.
+    /// State of a socket.
     SocketState {
-        /// The program has it.
+        /// The program holds the socket.
         Open = 0 "open",
-        /// The program has closed it. What it has still to send goes on for ZMQ_LINGER.
+        /// The program has closed the socket. Its queued messages are still sent for up to ZMQ_LINGER.
         Lingering = 1 "lingering",
     }
 }
 
 states! {
-    /// How far an endpoint has come.
+    /// State of an endpoint.
     EndpointState {
-        /// Nothing has happened yet that tells.
+        /// No event has shown the state yet.
         Unknown = 0 "unknown",
-        /// Bound: peers may come.
+        /// Bound: peers may connect.
         Listening = 1 "listening",
-        /// An attempt to connect is under way.
+        /// An attempt to connect is in progress.
         Connecting = 2 "connecting",
-        /// The last attempt has failed, and the next one comes after a pause.
+        /// The last attempt has failed. The next one follows after a pause.
         Waiting = 3 "waiting",
-        /// A stream is there, and the peers shake hands.
+        /// The stream is connected, and the peers shake hands.
         Handshaking = 4 "handshaking",
         /// Messages flow.
         Connected = 5 "connected",
-        /// It is not tried again.
+        /// The endpoint is not retried.
         Stopped = 6 "stopped",
-        /// It could not be bound.
+        /// The endpoint could not be bound.
         Failed = 7 "failed",
     }
 }
 
 states! {
-    /// What there is between a socket and a peer.
+    /// State of the link between a socket and a peer.
     PeerState {
-        /// The peer was not reached yet, or was lost and may come back. What is sent is queued.
+        /// The peer has not been reached yet, or was lost and may return. Messages to it are queued.
         Connecting = 0 "connecting",
         /// Messages flow.
         Connected = 1 "connected",
-        /// The peer has gone for good, and has left something that the program has not received.
+        /// The peer is gone for good, but the program has not received all its messages.
         Gone = 2 "gone",
-        /// The program has closed the socket, and something is still to be sent.
+        /// The program has closed the socket, but queued messages must still be sent.
         Lingering = 3 "lingering",
     }
 }
 
-/// Options of a socket that are on or off: bits of [`Socket::options`].
+/// Boolean options of a socket: bits of [`Socket::options`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options;
 
 impl Options {
     /// ZMQ_IMMEDIATE.
     pub const IMMEDIATE: u64 = 1;
-    /// ZMQ_CONFLATE. Messages of such a socket are not counted.
+    /// ZMQ_CONFLATE. Messages of a conflating socket are not counted.
     pub const CONFLATE: u64 = 2;
     /// ZMQ_ROUTER_MANDATORY.
     pub const ROUTER_MANDATORY: u64 = 4;
@@ -121,37 +120,37 @@ impl Options {
 }
 
 record! {
-    /// The process, and the look that this reading is of.
+    /// The process, and the snapshot of this reading.
     Process = 1
     numbers {
-        /// Its number.
+        /// Process ID.
         pid: u32,
-        /// Its user.
+        /// User ID.
         uid: u32,
-        /// When it was started, in the system's ticks since it runs; 0 if that is not known. With
-        /// the number it names the process.
+        /// Start time in system ticks since boot; 0 if unknown. Together with `pid` it identifies the
+        /// process.
         start_ticks: u64,
-        /// Since when it is observed.
+        /// Start of the observation.
         since: u64,
-        /// When it was looked at.
+        /// Time of this snapshot.
         written: u64,
-        /// How many microseconds are between two looks.
+        /// Microseconds between two snapshots.
         interval_us: u64,
-        /// How many nanoseconds the last look took.
+        /// Nanoseconds that the last snapshot took.
         look_ns: u64,
-        /// How many looks there were.
+        /// Number of snapshots so far.
         looks: u64,
-        /// How many records had no room.
+        /// Number of records that did not fit.
         omitted: u64,
-        /// How many events there were, with those that are not kept any more.
+        /// Number of events so far, including events that are not kept any longer.
         events: u64,
     }
     texts {
-        /// The name of its program, without arguments.
+        /// Name of the program, without arguments.
         program: String,
-        /// The version of the library.
+        /// Version of the library.
         version: String,
-        /// The path of its control socket for taps; empty if there is none.
+        /// Path of the control socket for taps; empty without one.
         tap: String,
     }
 }
@@ -160,15 +159,15 @@ record! {
     /// A context.
     Context = 2
     numbers {
-        /// Names it in the process.
+        /// ID within the process.
         id: u64,
-        /// Since when there is one.
+        /// Creation time.
         since: u64,
-        /// How many I/O threads it has.
+        /// Number of I/O threads.
         io_threads: u64,
-        /// Most sockets that it may have.
+        /// Most sockets of the context.
         max_sockets: u64,
-        /// Since when the program waits for it to end; 0 if it does not.
+        /// Time since which the program waits for the context to terminate; 0 if it does not wait.
         terminating: u64,
     }
     texts {}
@@ -178,102 +177,102 @@ record! {
     /// A socket.
     Socket = 3
     numbers {
-        /// Names it in the process.
+        /// ID within the process.
         id: u64,
-        /// Its context.
+        /// ID of its context.
         context: u64,
-        /// The number of its type, as in `zmq.h`.
+        /// Number of its type, as in `zmq.h`.
         type_code: u32,
-        /// What becomes of it.
+        /// State of the socket.
         state: SocketState,
-        /// Since when there is one.
+        /// Creation time.
         since: u64,
         /// ZMQ_SNDHWM; 0 is unlimited.
         send_hwm: u64,
         /// ZMQ_RCVHWM; 0 is unlimited.
         receive_hwm: u64,
-        /// ZMQ_LINGER in milliseconds; -1 is for ever.
+        /// ZMQ_LINGER in milliseconds; -1 is infinite.
         linger_ms: i64,
-        /// ZMQ_HEARTBEAT_IVL in milliseconds; 0 is none.
+        /// ZMQ_HEARTBEAT_IVL in milliseconds; 0 means no heartbeats.
         heartbeat_ms: u64,
-        /// Options that are on: bits of [`Options`].
+        /// Enabled options: bits of [`Options`].
         options: u64,
-        /// How many different topics a SUB is subscribed to; of other types 0.
+        /// Number of distinct topics of a SUB; 0 for other types.
         subscriptions: u64,
-        /// How many peers it has, or is connecting to.
+        /// Number of peers, including peers to which it is connecting.
         peers: u64,
-        /// Messages handed to the peers' queues, these and former ones.
+        /// Messages handed to the queues of present and former peers.
         messages_out: u64,
-        /// Their bytes.
+        /// Bytes of the sent messages.
         bytes_out: u64,
-        /// Messages that have come from the peers, these and former ones.
+        /// Messages received from present and former peers.
         messages_in: u64,
-        /// Their bytes.
+        /// Bytes of the received messages.
         bytes_in: u64,
-        /// Messages that wait to be sent.
+        /// Messages queued for sending.
         queued_out: u64,
-        /// Messages that wait for the program.
+        /// Messages queued for the program.
         queued_in: u64,
         /// Messages not sent because a peer was at its high-water mark.
         dropped: u64,
-        /// Messages not sent because there is no peer of that routing id.
+        /// Messages not sent because no peer has that routing ID.
         unroutable: u64,
-        /// Messages queued for peers that have gone for good.
+        /// Messages queued for peers that are gone for good.
         lost: u64,
-        /// Peers lost and found again.
+        /// Number of reconnects.
         reconnects: u64,
-        /// Attempts to connect that came to nothing.
+        /// Number of failed attempts to connect.
         failed_connects: u64,
-        /// Peers that broke off, or were not let in.
+        /// Number of peers that broke off the handshake, or were refused.
         failed_handshakes: u64,
         /// Calls of a REQ or REP that were refused because it was not their turn (EFSM).
         out_of_turn: u64,
-        /// It carries the events of a monitor: the library's end of it, or the program's.
+        /// True if the socket carries monitor events, at the library's end or at the program's.
         monitor: bool,
-        /// Times that it turned out that what names stand for cannot be asked for.
+        /// Number of times that name resolution became unavailable.
         names_away: u64,
     }
     texts {
-        /// Its type: `PUB`, `ROUTER`.
+        /// Socket type: `PUB`, `ROUTER`.
         type_name: String,
-        /// The mechanism of its connections: `NULL`, `PLAIN`, `CURVE`.
+        /// Mechanism of its connections: `NULL`, `PLAIN`, `CURVE`.
         mechanism: String,
         /// ZMQ_ROUTING_ID.
         routing_id: Vec<u8>,
-        /// The routing id of the last message that was not sent because no peer has it.
+        /// Routing ID of the last message that was not sent because no peer has that ID.
         astray: Vec<u8>,
     }
 }
 
 record! {
-    /// What a socket was bound or connected to.
+    /// An endpoint that a socket was bound or connected to.
     Endpoint = 4
     numbers {
-        /// Its socket.
+        /// ID of its socket.
         socket: u64,
-        /// Bound, not connected.
+        /// True if bound, false if connected.
         bound: bool,
-        /// How far it has come.
+        /// State of the endpoint.
         state: EndpointState,
-        /// Since when.
+        /// Time of the last change of state.
         since: u64,
-        /// Attempts that came to nothing, one after the other, until now.
+        /// Number of consecutive failed attempts up to now.
         failures: u64,
-        /// When the first of them did.
+        /// Time of the first of these failures.
         failing_since: u64,
-        /// The errno of the last one, or its ZMQ_PROTOCOL_ERROR, or its ZAP status.
+        /// Cause of the last failure: its errno, its ZMQ_PROTOCOL_ERROR, or its ZAP status.
         error: u64,
-        /// The event by which the last one did, as in [`Event::code`].
+        /// Event of the last failure, as in [`Event::code`].
         failed_by: u32,
-        /// Peers that have come to it.
+        /// Number of accepted peers.
         accepted: u64,
     }
     texts {
-        /// As the program gave it.
+        /// Address as the program gave it.
         given: String,
-        /// As it has come out: `tcp://127.0.0.1:40123`.
+        /// Resolved address: `tcp://127.0.0.1:40123`.
         name: String,
-        /// Why the last attempt came to nothing, in words.
+        /// Reason of the last failure, in words.
         reason: String,
     }
 }
@@ -282,164 +281,164 @@ record! {
     /// A peer of a socket.
     Peer = 5
     numbers {
-        /// Its socket.
+        /// ID of its socket.
         socket: u64,
-        /// Names it in the socket, as long as it is there.
+        /// ID within the socket, while the peer exists.
         id: u64,
-        /// What there is between them.
+        /// State of the link to the peer.
         state: PeerState,
-        /// This socket has connected to it; else it has come.
+        /// True if this socket connected to the peer, false if the peer connected.
         connected_here: bool,
-        /// Since when the present session is there; 0 before the first one.
+        /// Start of the present session; 0 before the first one.
         since: u64,
-        /// Bytes go through shared memory.
+        /// True if bytes go through shared memory.
         shared_memory: bool,
-        /// Messages handed to its queue.
+        /// Messages handed to the queue of the peer.
         messages_out: u64,
-        /// Their bytes. Of a long message by inproc they count when it is received.
+        /// Bytes of these messages. Over inproc, the bytes of a long message count when it is received.
         bytes_out: u64,
-        /// Messages that have come from it.
+        /// Messages received from the peer.
         messages_in: u64,
-        /// Their bytes.
+        /// Bytes of the received messages.
         bytes_in: u64,
-        /// Messages that wait to be sent to it.
+        /// Messages queued for sending to the peer.
         queued_out: u64,
-        /// Their bytes.
+        /// Bytes of these queued messages.
         queued_out_bytes: u64,
-        /// Messages from it that wait for the program.
+        /// Messages from the peer that are queued for the program.
         queued_in: u64,
-        /// Their bytes.
+        /// Bytes of these queued messages.
         queued_in_bytes: u64,
-        /// Most messages that may wait to be sent; 0 is any number.
+        /// Most messages in the send queue; 0 is unlimited.
         limit_out: u64,
-        /// Most messages that may wait for the program; 0 is any number.
+        /// Most messages in the receive queue; 0 is unlimited.
         limit_in: u64,
-        /// Messages not sent because it was at its high-water mark.
+        /// Messages not sent because the peer was at its high-water mark.
         dropped: u64,
-        /// How often a message has found the queue to it full.
+        /// Number of times that a message found the send queue full.
         full: u64,
-        /// Since when the queue to it is full; 0 if it is not. As seen by the looks.
+        /// Time since which the send queue is full, as seen by the snapshots; 0 if it is not full.
         full_since: u64,
-        /// For how many microseconds it was full before that.
+        /// Microseconds for which the send queue was full before that.
         full_us: u64,
-        /// Since when the queue from it is full; 0 if it is not.
+        /// Time since which the receive queue is full; 0 if it is not full.
         full_in_since: u64,
-        /// How often it was lost and found again.
+        /// Number of reconnects of the peer.
         reconnects: u64,
-        /// When something was last sent to it, as seen by the looks.
+        /// Time of the last message to the peer, as seen by the snapshots.
         last_out: u64,
-        /// When something last came from it.
+        /// Time of the last message from the peer.
         last_in: u64,
-        /// How many microseconds a heartbeat took there and back; 0 if there was none yet.
+        /// Round-trip time of a heartbeat in microseconds; 0 before the first one.
         round_trip_us: u64,
     }
     texts {
-        /// Its end of the connection: `tcp://10.0.0.7:51234`; empty for inproc.
+        /// Remote address of the connection: `tcp://10.0.0.7:51234`; empty for inproc.
         address: String,
-        /// Our end.
+        /// Local address of the connection.
         local: String,
-        /// What was bound or connected here.
+        /// Local endpoint that was bound or connected.
         endpoint: String,
-        /// Peer-Address of its messages. Of a local peer with user, group and process.
+        /// Peer-Address of its messages. For a local peer it includes user, group and process.
         host: String,
-        /// The mechanism: `NULL`, `PLAIN`, `CURVE`.
+        /// Mechanism of the connection: `NULL`, `PLAIN`, `CURVE`.
         mechanism: String,
-        /// The user that the authentication handler has said it is.
+        /// User ID that the authentication handler has assigned.
         user_id: String,
-        /// By which ROUTER and others know it.
+        /// Routing ID by which a ROUTER addresses the peer.
         routing_id: Vec<u8>,
     }
 }
 
 record! {
-    /// Something that has happened.
+    /// An event.
     Event = 6
     numbers {
-        /// When.
+        /// Time of the event.
         at: u64,
-        /// To which socket.
+        /// ID of its socket.
         socket: u64,
-        /// The number of the event, as in `zmq.h`; of Tautline's own 0x80000000 (an attempt to
-        /// connect has failed), 0x40000000 (a connection in use was lost) and 0x10000000 (a peer
-        /// may not use a topic).
+        /// Number of the event, as in `zmq.h`. Tautline adds 0x80000000 (an attempt to connect has
+        /// failed), 0x40000000 (a connection in use was lost) and 0x10000000 (a peer may not use a
+        /// topic).
         code: u32,
-        /// Its value.
+        /// Value of the event.
         value: u64,
     }
     texts {
-        /// Its name: `connected`.
+        /// Name of the event: `connected`.
         name: String,
-        /// Our end of the connection.
+        /// Local address of the connection.
         local: String,
-        /// The peer's end.
+        /// Remote address of the connection.
         remote: String,
-        /// Why, in words; may be empty.
+        /// Reason of the event, in words; may be empty.
         reason: String,
     }
 }
 
 record! {
-    /// What the program does with the messages of a socket beyond the socket, as it counts that
-    /// itself: `taut bridge` has a route between each of its sockets and NATS.
+    /// Counters that the program itself keeps for the messages of a socket: `taut bridge` has a route
+    /// between each of its sockets and NATS.
     Route = 7
     numbers {
-        /// Its socket.
+        /// ID of its socket.
         socket: u64,
-        /// Since when there is one.
+        /// Creation time.
         since: u64,
-        /// Messages that have come from where the route begins.
+        /// Messages received from the source of the route.
         received: u64,
-        /// Messages that are done, as the route promises.
+        /// Messages completed as the route promises.
         done: u64,
-        /// Messages in its hands now.
+        /// Messages in progress.
         waiting: u64,
-        /// Messages let go of where nothing is promised.
+        /// Messages dropped on a route without a promise.
         dropped: u64,
-        /// Messages that cannot go this way at all.
+        /// Messages that this route can never carry.
         refused: u64,
-        /// Messages that found no receiver.
+        /// Messages without a receiver.
         unwanted: u64,
-        /// Attempts after the first.
+        /// Number of retries.
         again: u64,
-        /// Messages that were there already.
+        /// Duplicate messages.
         known: u64,
     }
     texts {
-        /// Its name.
+        /// Name of the route.
         name: String,
-        /// What it promises: `stored`.
+        /// Promise of the route: `stored`.
         promise: String,
     }
 }
 
-/// All that is known of a process at one moment.
+/// All known facts about a process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Reading {
     /// The process.
     pub process: Process,
-    /// Its contexts.
+    /// Contexts of the process.
     pub contexts: Vec<Context>,
-    /// Their sockets.
+    /// Sockets of the contexts.
     pub sockets: Vec<Socket>,
-    /// What these were bound or connected to.
+    /// Endpoints of the sockets.
     pub endpoints: Vec<Endpoint>,
-    /// Their peers.
+    /// Peers of the sockets.
     pub peers: Vec<Peer>,
-    /// What has happened lately, the oldest first.
+    /// Recent events, the oldest first.
     pub events: Vec<Event>,
-    /// What the program does with the messages of its sockets, where it says so.
+    /// Routes of the sockets, if the program reports them.
     pub routes: Vec<Route>,
 }
 
 impl Reading {
-    /// The socket of this number.
+    /// Returns the socket with this ID.
     pub fn socket(&self, id: u64) -> Option<&Socket> {
         self.sockets.iter().find(|socket| socket.id == id)
     }
 
-    /// Leaves out the sockets that carry the events of monitors, and all that belongs to them. How
-    /// many there were.
+    /// Removes the sockets that carry monitor events, with all their parts. Returns the number of
+    /// removed sockets.
     pub fn leave_out_monitors(&mut self) -> usize {
         let mut monitors: Vec<u64> =
             self.sockets.iter().filter(|socket| socket.monitor).map(|socket| socket.id).collect();
@@ -452,17 +451,17 @@ impl Reading {
         monitors.len()
     }
 
-    /// The route of a socket, if it has one.
+    /// Returns the route of a socket, if it has one.
     pub fn route_of(&self, socket: u64) -> Option<&Route> {
         self.routes.iter().find(|route| route.socket == socket)
     }
 
-    /// The peers of a socket.
+    /// Returns the peers of a socket.
     pub fn peers_of(&self, socket: u64) -> impl Iterator<Item = &Peer> {
         self.peers.iter().filter(move |peer| peer.socket == socket)
     }
 
-    /// The endpoints of a socket.
+    /// Returns the endpoints of a socket.
     pub fn endpoints_of(&self, socket: u64) -> impl Iterator<Item = &Endpoint> {
         self.endpoints.iter().filter(move |endpoint| endpoint.socket == socket)
     }

@@ -1,4 +1,4 @@
-//! The file of counters of this process, for the library.
+//! Writes the counters file of this process, for the library.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -8,32 +8,33 @@ use std::path::{Path, PathBuf};
 use crate::reader::describe;
 use crate::{DESCRIPTIONS, HEADER, Image, MAGIC, ROOM, VERSION, place};
 
-/// Most libraries of one process that write a file each.
+/// Most copies of the library in one process that write a file each.
 const COPIES: u32 = 16;
 
-/// What names this process.
+/// Identity of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its user.
+    /// User ID.
     pub uid: u32,
-    /// When it was started, in the system's ticks; 0 if that is not known.
+    /// Start time in system ticks; 0 if unknown.
     pub start_ticks: u64,
 }
 
 impl Identity {
-    /// This process.
+    /// Returns the identity of this process.
     ///
     /// # Errors
-    /// The system's, if it does not tell the user.
+    ///
+    /// System errors, if the user cannot be determined.
     pub fn own() -> io::Result<Self> {
         let pid = std::process::id();
         Ok(Identity { pid, uid: place::own_user()?, start_ticks: place::start_ticks(pid).unwrap_or(0) })
     }
 }
 
-/// The file of counters of this process. It stays if it is dropped: [`Output::remove`] removes it.
+/// Counters file of this process. Dropping keeps the file; [`Output::remove`] removes it.
 #[derive(Debug)]
 pub struct Output {
     file: File,
@@ -42,23 +43,25 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes the file, and the folder if it is not there. Files of processes that have ended are
-    /// removed. `environment`: the folder may be in XDG_RUNTIME_DIR, which a program with more
+    /// Creates the file, and the folder if it is missing. Removes the files of processes that have
+    /// ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with more
     /// rights than its caller must not use.
     ///
     /// # Errors
-    /// The system's; `PermissionDenied` if the folder belongs to another user or is open to others.
+    ///
+    /// System errors. `PermissionDenied` if the folder belongs to another user or is open to others.
     pub fn create(process: &Identity, environment: bool) -> io::Result<Self> {
         Self::create_in(&place::own_folder(process.uid, environment)?, process)
     }
 
-    /// As [`Output::create`], in a folder that is there.
+    /// Creates the file as [`Output::create`] does, in an existing folder.
     ///
     /// # Errors
-    /// The system's.
+    ///
+    /// System errors.
     pub fn create_in(folder: &Path, process: &Identity) -> io::Result<Self> {
         place::sweep(folder);
-        // A process that has two copies of the library has two files.
+        // A process with two copies of the library has two files.
         for copy in 0..COPIES {
             let path = match copy {
                 0 => folder.join(process.pid.to_string()),
@@ -91,16 +94,17 @@ impl Output {
         Ok(Output { file, path: path.to_owned(), sequence: 0 })
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the image of a look in place of the one before the last. Readers have the last one
-    /// until this one is whole.
+    /// Writes the image of one snapshot over the older of the two images. Readers use the newer one
+    /// until this image is complete.
     ///
     /// # Errors
-    /// The system's: the disk or a limit is reached.
+    ///
+    /// System errors: the disk is full or a limit is reached.
     pub fn write(&mut self, image: &Image) -> io::Result<()> {
         let sequence = self.sequence + 1;
         let index = (sequence % 2) as usize;
@@ -110,7 +114,7 @@ impl Output {
         Ok(())
     }
 
-    /// Removes the file, unless another one has taken its place.
+    /// Removes the file, unless another file has replaced it.
     pub fn remove(self) {
         let own = self.file.metadata().map(|found| (found.dev(), found.ino()));
         let there = fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino()));

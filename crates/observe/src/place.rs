@@ -1,8 +1,7 @@
-//! Where files of counters are: a folder of the user's own, with a file for each process.
+//! Location of counters files: a folder of the user, with one file for each process.
 //!
-//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else
-//! `/tmp/tautline-UID`. It belongs to the user and is closed to others; one that is not is neither
-//! written nor read.
+//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else `/tmp/tautline-UID`. It
+//! must belong to the user and be closed to others. Otherwise it is neither written nor read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -13,30 +12,30 @@ use std::time::{Duration, SystemTime};
 use crate::Fault;
 use crate::reader::header;
 
-/// A file that was not written for longer than this is that of a process that has ended, where the
-/// system does not tell.
+/// Age after which an unwritten file counts as left by an ended process, if the system does not tell.
 const STALE: Duration = Duration::from_secs(60);
 
 /// An observed process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Found {
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// Its file of counters.
+    /// Path of its counters file.
     pub path: PathBuf,
-    /// Whether it runs. If not, it has not ended in order: its file is as it left it.
+    /// True if the process runs. If false, it ended without removing its file.
     pub runs: bool,
 }
 
-/// The observed processes of this user, by their numbers. What is no file of counters is left out.
+/// Returns the observed processes of this user, sorted by process ID. Skips all other files.
 pub fn processes() -> Vec<Found> {
     let mut all: Vec<Found> = folders().iter().flat_map(|folder| processes_in(folder)).collect();
     all.sort_by(|a, b| a.pid.cmp(&b.pid).then_with(|| a.path.cmp(&b.path)));
     all
 }
 
-/// The same of one folder, in no order. Whether it is closed to others is not looked at.
+/// Returns the observed processes of one folder, unsorted. Does not check if the folder is closed to
+/// others.
 pub fn processes_in(folder: &Path) -> Vec<Found> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let found = entries.flatten().filter_map(|entry| {
@@ -49,7 +48,7 @@ pub fn processes_in(folder: &Path) -> Vec<Found> {
     found.collect()
 }
 
-/// The folders that may have files of counters of this user, and that are closed to others.
+/// Returns the folders that may hold counters files of this user and that are closed to others.
 pub fn folders() -> Vec<PathBuf> {
     let Ok(user) = own_user() else { return Vec::new() };
     let mut folders: Vec<PathBuf> = candidates(user, true)
@@ -61,7 +60,7 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// The folder to write to, which is made if it is not there.
+/// Returns the folder to write to. Creates it if it is missing.
 pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
     for (parent, folder) in candidates(user, environment) {
         if !parent.is_dir() {
@@ -78,7 +77,7 @@ pub(crate) fn own_folder(user: u32, environment: bool) -> io::Result<PathBuf> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-/// Where the folder may be, the best place first, each with the folder that must be there.
+/// Returns the possible folders, the best first, each with the parent that must exist.
 fn candidates(user: u32, environment: bool) -> Vec<(PathBuf, PathBuf)> {
     let run = if environment { std::env::var_os("XDG_RUNTIME_DIR") } else { None };
     let run = run.map(PathBuf::from).filter(|run| run.is_absolute());
@@ -88,15 +87,15 @@ fn candidates(user: u32, environment: bool) -> Vec<(PathBuf, PathBuf)> {
     all
 }
 
-/// Whether this is a folder of `user`, and closed to others.
+/// True if this is a folder of `user` and closed to others.
 fn is_own(folder: &Path, user: u32) -> bool {
     fs::symlink_metadata(folder)
         .is_ok_and(|found| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0)
 }
 
-/// Opens a file of counters for reading.
+/// Opens a counters file for reading.
 pub(crate) fn open(path: &Path) -> Result<File, Fault> {
-    // Not blocking: it may be a pipe that nothing writes to.
+    // O_NONBLOCK, because the path may be a pipe without a writer.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
     let file = match opened {
         Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(Fault::Foreign),
@@ -109,21 +108,21 @@ pub(crate) fn open(path: &Path) -> Result<File, Fault> {
     Ok(file)
 }
 
-/// The process that a file is named after: `PID` or `PID.COPY`.
+/// Returns the process ID in a file name: `PID` or `PID.COPY`.
 fn pid_of(name: &str) -> Option<u32> {
     let (pid, copy) = name.split_once('.').unwrap_or((name, "1"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (is_number(pid) && is_number(copy)).then(|| pid.parse().ok()).flatten()
 }
 
-/// Whether the process runs that has written this file.
+/// True if the process that wrote this file is running.
 fn runs(pid: u32, path: &Path) -> bool {
     if !Path::new("/proc/self/stat").exists() {
         let written = fs::symlink_metadata(path).and_then(|found| found.modified());
         return written.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|time| time < STALE));
     }
     let Some(now) = start_ticks(pid) else { return false };
-    // Another process may have the number now.
+    // Another process may have reused the process ID.
     let then = open(path).and_then(|file| header(&file)).ok().map(|header| {
         let ticks = header[24..32].try_into().unwrap_or_default();
         u64::from_le_bytes(ticks)
@@ -131,14 +130,14 @@ fn runs(pid: u32, path: &Path) -> bool {
     then.is_none_or(|then| then == 0 || then == now)
 }
 
-/// Removes what processes have left that have ended, and nothing else.
+/// Removes the files of processes that have ended, and only these.
 pub(crate) fn sweep(folder: &Path) {
     for found in processes_in(folder).into_iter().filter(|found| !found.runs) {
         let _ = fs::remove_file(&found.path);
     }
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        // The control socket beside a file of counters.
+        // The control socket beside a counters file.
         let name = entry.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".tap")) else { continue };
         let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
@@ -148,20 +147,20 @@ pub(crate) fn sweep(folder: &Path) {
     }
 }
 
-/// When a process was started, in ticks since the system runs, as Linux tells it.
+/// Returns the start time of a process in ticks since boot, from Linux's `/proc`.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program may hold anything, also spaces and parentheses.
+    // The program name may contain any character, including spaces and parentheses.
     let (_, behind) = stat.rsplit_once(')')?;
     behind.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// The user that this process works for.
+/// Returns the effective user of this process.
 pub(crate) fn own_user() -> io::Result<u32> {
     if let Ok(found) = fs::metadata("/proc/self") {
         return Ok(found.uid());
     }
-    // Where the system has no such folder: the owner of a file that is made.
+    // On systems without such a folder, use the owner of a new file.
     let path = std::env::temp_dir().join(format!(".tautline-{}", std::process::id()));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     let _ = fs::remove_file(&path);

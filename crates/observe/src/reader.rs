@@ -1,5 +1,5 @@
-//! Reads files of counters. Whatever a file holds, and whatever is done to it meanwhile, the answer
-//! is a reading or a [`Fault`], after a bounded number of steps.
+//! Reads counters files. For any content, and during any concurrent change, the result is a reading or a
+//! [`Fault`] after a bounded number of steps.
 
 #[cfg(any(unix, test))]
 use crate::DESCRIPTION;
@@ -9,14 +9,15 @@ use crate::{
     Route, Socket, VERSION, checksum,
 };
 
-/// How often a file is read that is written meanwhile.
+/// Most attempts to read a file while it is being rewritten.
 #[cfg(unix)]
 const TRIES: usize = 8;
 
-/// Reads the file of counters at `path`, which must be a plain file of this user.
+/// Reads the counters file at `path`, which must be a plain file of this user.
 ///
 /// # Errors
-/// Each [`Fault`], by what the file is like.
+///
+/// The [`Fault`] that describes the problem with the file.
 #[cfg(unix)]
 pub fn read(path: &std::path::Path) -> Result<Reading, Fault> {
     let file = crate::place::open(path)?;
@@ -36,7 +37,7 @@ pub fn read(path: &std::path::Path) -> Result<Reading, Fault> {
     Err(fault)
 }
 
-/// The first bytes of a file.
+/// Returns the first bytes of a file.
 #[cfg(unix)]
 pub(crate) fn header(file: &std::fs::File) -> Result<[u8; HEADER], Fault> {
     let mut header = [0; HEADER];
@@ -44,7 +45,7 @@ pub(crate) fn header(file: &std::fs::File) -> Result<[u8; HEADER], Fault> {
     Ok(header)
 }
 
-/// Reads an image. `Busy` if it is not the one that was described.
+/// Reads an image. Returns `Busy` if the image does not match its description.
 #[cfg(unix)]
 fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Result<(), Fault> {
     image.resize(found.length, 0);
@@ -52,10 +53,11 @@ fn take(file: &std::fs::File, found: &Description, image: &mut Vec<u8>) -> Resul
     if checksum(image) == found.checksum { Ok(()) } else { Err(Fault::Busy) }
 }
 
-/// Reads a whole file of counters from memory.
+/// Parses a whole counters file from memory.
 ///
 /// # Errors
-/// As [`read`].
+///
+/// The same as [`read`].
 pub fn parse(file: &[u8]) -> Result<Reading, Fault> {
     let header = file.first_chunk().ok_or(Fault::Cut)?;
     let found = find(header)?;
@@ -66,7 +68,7 @@ pub fn parse(file: &[u8]) -> Result<Reading, Fault> {
     records(image)
 }
 
-/// Where an image lies.
+/// Position of an image.
 struct Description {
     sequence: u64,
     offset: usize,
@@ -79,7 +81,7 @@ fn word(header: &[u8; HEADER], at: usize) -> u64 {
     u64::from_le_bytes(bytes.unwrap_or_default())
 }
 
-/// The newest image that is described whole.
+/// Returns the newest image with a complete description.
 fn find(header: &[u8; HEADER]) -> Result<Description, Fault> {
     if header[..8] != MAGIC {
         return Err(Fault::Foreign);
@@ -98,11 +100,11 @@ fn find(header: &[u8; HEADER]) -> Result<Description, Fault> {
             checksum,
         })
     });
-    // Neither of them: just when they were written, or before the first look.
+    // If both are incomplete, the writer is at work or has not yet written a snapshot.
     described.max_by_key(|found| found.sequence).ok_or(Fault::Busy)
 }
 
-/// What describes an image in a header, for the writer.
+/// Returns the description of an image for the header, for the writer.
 #[cfg(any(unix, test))]
 pub(crate) fn describe(sequence: u64, image: &[u8]) -> [u8; DESCRIPTION] {
     let (length, checksum) = (image.len() as u64, checksum(image));
@@ -112,7 +114,7 @@ pub(crate) fn describe(sequence: u64, image: &[u8]) -> [u8; DESCRIPTION] {
     bytes
 }
 
-/// The records of an image.
+/// Parses the records of an image.
 fn records(mut image: &[u8]) -> Result<Reading, Fault> {
     let mut reading = Reading::default();
     let mut whole = false;
@@ -132,7 +134,7 @@ fn records(mut image: &[u8]) -> Result<Reading, Fault> {
             Peer::KIND => reading.peers.push(Peer::load(&stored)),
             Event::KIND => reading.events.push(Event::load(&stored)),
             Route::KIND => reading.routes.push(Route::load(&stored)),
-            // Of a later library.
+            // A record kind of a later library.
             _ => {}
         }
     }

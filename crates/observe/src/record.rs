@@ -10,17 +10,17 @@
 //! | 8 | 8 each | the numbers |
 //! | behind them | 2 + length each | the texts: length, bytes |
 
-/// Bytes of a head.
+/// Bytes of a record head.
 pub(crate) const HEAD: usize = 8;
 
-/// Most bytes of a text. What is longer is cut.
+/// Most bytes of a text. Longer texts are cut.
 pub(crate) const LONGEST_TEXT: usize = 1024;
 
 /// A field that is stored as a number.
 pub(crate) trait Number {
-    /// As it is stored.
+    /// Returns the stored form.
     fn number(&self) -> u64;
-    /// From what is stored. Any number is something.
+    /// Converts from the stored form. Each number is valid.
     fn of(number: u64) -> Self;
 }
 
@@ -66,9 +66,9 @@ impl Number for bool {
 
 /// A field that is stored as a text.
 pub(crate) trait Text {
-    /// As it is stored.
+    /// Returns the stored form.
     fn bytes(&self) -> &[u8];
-    /// From what is stored. Any bytes are something.
+    /// Converts from the stored form. All bytes are valid.
     fn of(bytes: &[u8]) -> Self;
 }
 
@@ -92,21 +92,21 @@ impl Text for Vec<u8> {
     }
 }
 
-/// Something that is stored as a record.
+/// A type that is stored as a record.
 pub trait Record: Sized {
-    /// The kind of its records.
+    /// Kind of its records.
     const KIND: u8;
-    /// The names of its numbers, in their order.
+    /// Names of its numbers, in order.
     const NUMBERS: &'static [&'static str];
-    /// The names of its texts, in their order.
+    /// Names of its texts, in order.
     const TEXTS: &'static [&'static str];
-    /// Hands its numbers and texts, in their order, to `put`.
+    /// Passes its numbers and texts, in order, to `put`.
     fn store(&self, put: impl FnOnce(&[u64], &[&[u8]]));
-    /// From a stored record.
+    /// Converts from a stored record.
     fn load(stored: &Stored<'_>) -> Self;
 }
 
-/// A record as it is stored.
+/// A record in its stored form.
 pub struct Stored<'a> {
     pub(crate) kind: u8,
     numbers: &'a [u8],
@@ -114,7 +114,8 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// Takes the first record off `bytes`. `None`: it is not whole, or contradicts itself.
+    /// Takes the first record off `bytes`. Returns `None` if it is incomplete or contradicts
+    /// itself.
     pub(crate) fn take(bytes: &mut &'a [u8]) -> Option<Self> {
         let head: [u8; HEAD] = *bytes.first_chunk()?;
         let [a, b, c, d, kind, texts, e, f] = head;
@@ -136,14 +137,14 @@ impl<'a> Stored<'a> {
         Some(Stored { kind, numbers, texts: found })
     }
 
-    /// The number at this place; 0 if the writer does not know it.
+    /// Returns the number at this index; 0 if the writer does not know the field.
     pub(crate) fn number<N: Number>(&self, at: usize) -> N {
         let bytes = self.numbers.chunks_exact(8).nth(at);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
         N::of(u64::from_le_bytes(bytes))
     }
 
-    /// The text at this place; empty if the writer does not know it.
+    /// Returns the text at this index; empty if the writer does not know the field.
     pub(crate) fn text<T: Text>(&self, at: usize) -> T {
         T::of(self.texts.get(at).copied().unwrap_or_default())
     }

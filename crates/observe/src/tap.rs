@@ -1,56 +1,56 @@
-//! The protocol of the control socket beside the file of counters (`PID.tap`), by which a tool gets
+//! Protocol of the control socket beside the counters file (`PID.tap`), through which a tool gets
 //! copies of messages. docs/reference/taps.md describes it.
 //!
-//! The tool connects, sends a [`Request`] as text, and gets a line in answer. Behind `OK` come
-//! frames, each a [message](Frame::Copy) or how many were [missed](Frame::Missed), until either end
-//! closes.
+//! The tool connects, sends a [`Request`] as text, and receives one line as answer. After `OK` frames
+//! follow. Each frame is a [message](Frame::Copy) or the number of [missed messages](Frame::Missed).
+//! The stream ends when either end closes.
 
 use std::io::{self, Read};
 
-/// The first line of a request.
+/// First line of a request.
 pub const GREETING: &str = "TAP 1";
-/// The answer to a request that is understood.
+/// Answer to a valid request.
 pub const OK: &str = "OK";
 /// Most bytes of a request.
 pub const LONGEST_REQUEST: usize = 4096;
-/// Most bytes of a frame that is read.
+/// Most bytes of a frame that the reader accepts.
 pub const LONGEST_FRAME: usize = 64 << 20;
 
 const MESSAGE: u8 = 1;
 const MISSED: u8 = 2;
-/// Bytes of a message's frame before its parts.
+/// Bytes of a message frame before its parts.
 const HEAD: usize = 30;
-/// In place of a peer's number: the message went to all peers that wanted it, or to none, or the
-/// library does not know whose it is.
+/// Replaces a peer's ID if the message went to all interested peers, if no peer got it, or if the
+/// library does not know the peer.
 pub const MANY: u64 = u64::MAX;
 
-/// Which way a message went.
+/// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// The program has received it.
+    /// The program received the message.
     In,
-    /// The program has sent it.
+    /// The program sent the message.
     Out,
 }
 
-/// What a tool wants copies of.
+/// Filter for the copies that a tool wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Of this socket only.
+    /// Only this socket.
     pub socket: Option<u64>,
-    /// To or from this peer only, by [`Peer::id`](crate::Peer::id).
+    /// Only to or from this peer, by [`Peer::id`](crate::Peer::id).
     pub peer: Option<u64>,
-    /// This way only.
+    /// Only this direction.
     pub direction: Option<Direction>,
-    /// Messages whose first part begins so.
+    /// Only messages whose first part starts with these bytes.
     pub prefix: Vec<u8>,
-    /// Messages with at least this many bytes in all parts.
+    /// Only messages with at least this many bytes in all parts.
     pub least: u64,
-    /// Messages with at most this many.
+    /// Only messages with at most this many bytes in all parts.
     pub most: u64,
-    /// One message of this many; 0 is 1.
+    /// One message out of this many; 0 means 1.
     pub every: u64,
-    /// The first bytes of each part only.
+    /// Most bytes of each part to copy.
     pub bytes: u64,
 }
 
@@ -70,7 +70,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// As text: a line each, and an empty one.
+    /// Returns the request as text: one line per field, then an empty line.
     pub fn to_text(&self) -> String {
         let mut text = format!("{GREETING}\n");
         let mut add = |name: &str, value: String| text.extend([name, "=", &value, "\n"]);
@@ -102,10 +102,11 @@ impl Request {
         text
     }
 
-    /// From its text, without the empty line.
+    /// Parses the text of a request, without the empty line.
     ///
     /// # Errors
-    /// What is wrong with it, in a line of text.
+    ///
+    /// A line of text that describes the error.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         if lines.next() != Some(GREETING) {
@@ -136,7 +137,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Whether a message is one that is wanted, but for `every`.
+    /// True if the filter accepts the message. Ignores `every`.
     pub fn wants(&self, direction: Direction, peer: u64, first: &[u8], bytes: u64) -> bool {
         self.direction.is_none_or(|wanted| wanted == direction)
             && self.peer.is_none_or(|wanted| wanted == peer)
@@ -156,38 +157,38 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 /// A part of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Part {
-    /// How many bytes it had.
+    /// Bytes of the original part.
     pub length: u64,
-    /// As many of them as were wanted, and as the program has looked at.
+    /// Copied bytes, as many as the tool wants and the program has looked at.
     pub bytes: Vec<u8>,
 }
 
 /// A copy of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// When it went, in microseconds since 1970.
+    /// Time of the message, in microseconds since 1970.
     pub at: u64,
-    /// The socket, by [`Socket::id`](crate::Socket::id).
+    /// Its socket, by [`Socket::id`](crate::Socket::id).
     pub socket: u64,
-    /// The peer, by [`Peer::id`](crate::Peer::id), or [`MANY`].
+    /// Its peer, by [`Peer::id`](crate::Peer::id), or [`MANY`].
     pub peer: u64,
-    /// Which way.
+    /// Its direction.
     pub direction: Direction,
     /// Its parts.
     pub parts: Vec<Part>,
 }
 
-/// What comes behind the answer.
+/// A frame after the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A message.
     Copy(Copied),
-    /// This many messages were missed since the last frame: the tool is too slow.
+    /// Number of messages missed since the last frame, because the tool was too slow.
     Missed(u64),
 }
 
 impl Frame {
-    /// As bytes: length, kind, and what there is to say.
+    /// Returns the frame as bytes: length, kind, content.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 4];
         match self {
@@ -214,10 +215,11 @@ impl Frame {
         bytes
     }
 
-    /// The next one of a stream; `None` at its end.
+    /// Reads the next frame of a stream. Returns `None` at its end.
     ///
     /// # Errors
-    /// The stream's; `InvalidData` for what is no frame.
+    ///
+    /// Errors of the stream. `InvalidData` for an invalid frame.
     pub fn read(stream: &mut impl Read) -> io::Result<Option<Frame>> {
         loop {
             let mut length = [0; 4];
@@ -243,7 +245,7 @@ impl Frame {
                     let count = count.ok_or(io::Error::from(io::ErrorKind::InvalidData))?;
                     return Ok(Some(Frame::Missed(u64::from_le_bytes(count))));
                 }
-                // Of a later library.
+                // A frame kind of a later library.
                 Some(_) => {}
                 None => return Err(io::ErrorKind::InvalidData.into()),
             }
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn frames_are_read_as_they_were_written() {
         let mut stream: Vec<u8> = frames().iter().flat_map(Frame::to_bytes).collect();
-        // One of a kind that is not known in between.
+        // A frame of an unknown kind comes in between.
         stream.splice(0..0, [3, 0, 0, 0, 77, 1, 2]);
         let mut left = &stream[..];
         for frame in frames() {

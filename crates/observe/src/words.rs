@@ -1,4 +1,4 @@
-//! Events and their reasons in words. The numbers are those of `zmq.h`.
+//! Names of events and their reasons. The numbers are those of `zmq.h`.
 
 use std::io;
 
@@ -9,10 +9,10 @@ pub const LOST: u32 = 1 << 30;
 
 /// A peer may not use a topic: an event of Tautline's own.
 const TOPIC_REFUSED: u32 = 1 << 28;
-/// A name stands for something else, or cannot be asked for: another one.
+/// The addresses of a name have changed, or it cannot be resolved: an event of Tautline's own.
 const NAME: u32 = 1 << 29;
 
-/// Numbers of the system's errors that hints are about.
+/// Error numbers of the system that hints are about.
 #[cfg(unix)]
 pub(crate) mod errno {
     pub(crate) const REFUSED: u64 = libc::ECONNREFUSED as u64;
@@ -21,7 +21,7 @@ pub(crate) mod errno {
     pub(crate) const TOO_MANY_FILES: [u64; 2] = [libc::EMFILE as u64, libc::ENFILE as u64];
 }
 
-/// The same where nothing is observed: those of Linux.
+/// Error numbers for systems without observation: those of Linux.
 #[cfg(not(unix))]
 pub(crate) mod errno {
     pub(crate) const REFUSED: u64 = 111;
@@ -30,7 +30,7 @@ pub(crate) mod errno {
     pub(crate) const TOO_MANY_FILES: [u64; 2] = [24, 23];
 }
 
-/// What an event is called.
+/// Returns the name of an event.
 pub fn event_name(event: u32) -> &'static str {
     match event {
         0x1 => "connected",
@@ -55,7 +55,7 @@ pub fn event_name(event: u32) -> &'static str {
     }
 }
 
-/// Why an event has happened, by its value; empty where the value is no reason.
+/// Returns the reason of an event from its value; empty if the value is not a reason.
 pub fn event_reason(event: u32, value: u64) -> String {
     match event {
         0x4 => format!("after {value} ms"),
@@ -70,10 +70,10 @@ pub fn event_reason(event: u32, value: u64) -> String {
     }
 }
 
-/// What the system calls an errno.
+/// Returns the system's text for an errno.
 fn system(errno: u64) -> String {
     let text = io::Error::from_raw_os_error(errno as u32 as i32).to_string();
-    // Behind it stands the number.
+    // The number follows the text.
     text.split_once(" (os error").map_or(&*text, |(text, _)| text).to_owned()
 }
 

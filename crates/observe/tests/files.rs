@@ -1,4 +1,5 @@
-//! Files of counters as tools meet them: whole, cut, foreign, left behind, written meanwhile.
+//! Counters files in the states that tools meet: complete, cut, foreign, left over, concurrently
+//! written.
 
 #![cfg(unix)]
 
@@ -13,7 +14,7 @@ use tautline_testkit::with_watchdog;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A folder that goes with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -35,7 +36,7 @@ impl Drop for Folder {
     }
 }
 
-/// An image with so many events, each of which has the number of the look.
+/// Returns an image with this many events. Each event has the number of the snapshot.
 fn image(look: u64, events: u64) -> Image {
     let mut image = Image::new();
     for _ in 0..events {
@@ -78,7 +79,7 @@ fn a_file_is_private_and_is_found_read_and_removed() {
 fn what_dead_processes_have_left_is_readable_and_swept() {
     let folder = Folder::new("stale");
     let own = Identity::own().unwrap();
-    // The number of this process, which another one had before it.
+    // An earlier process had the same process ID.
     let before = Identity { start_ticks: own.start_ticks.wrapping_sub(1), ..own };
     let mut left = Output::create_in(folder.path(), &before).unwrap();
     left.write(&image(9, 1)).unwrap();
@@ -109,7 +110,7 @@ fn what_is_no_file_of_counters_is_refused_at_once() {
         assert!(matches!(read(&place("4")), Err(Fault::Foreign)));
         let made = std::process::Command::new("mkfifo").arg(place("5")).status();
         if made.is_ok_and(|status| status.success()) {
-            // Nothing writes to it: a read would wait for ever.
+            // The pipe has no writer, so a blocking read would never return.
             assert!(matches!(read(&place("5")), Err(Fault::Foreign)));
         }
         let names: Vec<u32> = processes_in(folder.path()).into_iter().map(|found| found.pid).collect();
@@ -131,7 +132,7 @@ fn a_file_that_is_cut_is_refused() {
     output.remove();
 }
 
-/// Each reading is of one look, whatever is written meanwhile.
+/// Each reading is of one snapshot, even during concurrent writes.
 #[test]
 fn a_file_that_is_written_meanwhile_is_read_whole_or_not_at_all() {
     with_watchdog(LIMIT, "meanwhile", || {

@@ -1,11 +1,11 @@
-//! The C library's functions, as the engine and the standard library call them. The linker prefers
-//! the program's own symbols to those of a shared library, so every call of Rust code comes here:
-//! also those that close an `OwnedFd`, read the clock for an `Instant`, start a thread, or wait for
-//! a `Mutex`. What a thread outside of the simulation calls, or what is about a real descriptor,
-//! goes on to the real kernel.
+//! Replacements for the C library's functions that the engine and the standard library call. The linker
+//! prefers a program's own symbols to those of a shared library, so every call from Rust code comes here.
+//! This includes calls that close an `OwnedFd`, read the clock for an `Instant`, start a thread, or wait for
+//! a `Mutex`. Calls from threads outside the simulation, and calls on real descriptors, go to the real
+//! kernel.
 //!
-//! Functions that are variadic in C are declared with as many arguments as their calls have, which
-//! the calling convention of x86-64 allows.
+//! Functions that are variadic in C are declared with as many arguments as their calls have. The calling
+//! convention of x86-64 allows this.
 
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
@@ -25,10 +25,10 @@ mod threads;
 mod time;
 mod waiting;
 
-/// The first process, as it knows itself.
+/// Process ID that the first process sees.
 const PID: c_int = 4242;
 
-/// Whether a call is the simulation's: the thread is, and so is the descriptor.
+/// True if the simulation handles a call: both the thread and the descriptor are simulated.
 fn ours(fd: Fd) -> bool {
     fd >= BASE && world::me().is_some()
 }
@@ -38,7 +38,7 @@ fn set_errno(number: i32) {
     unsafe { *libc::__errno_location() = number };
 }
 
-/// What C makes of an answer.
+/// Converts an answer to the C return value.
 fn finish<T: TryInto<i64>>(name: &str, fd: Fd, answer: Answer<T>) -> i64 {
     let result = answer.map(|value| value.try_into().unwrap_or(0));
     let number = match result {
@@ -59,17 +59,18 @@ fn finish<T: TryInto<i64>>(name: &str, fd: Fd, answer: Answer<T>) -> i64 {
     number
 }
 
-/// A call of the simulated kernel.
+/// Makes a call of the simulated kernel.
 fn call<T: TryInto<i64>>(name: &'static str, fd: Fd, f: impl FnOnce(&mut Kernel) -> Answer<T>) -> i64 {
     world::enter(name);
     let answer = world::with(|world| f(&mut world.kernel)).unwrap_or(Err(libc::ENOSYS));
     finish(name, fd, answer)
 }
 
-/// A call of the real kernel.
+/// Makes a call of the real kernel.
 ///
 /// # Safety
-/// As the call's.
+///
+/// The requirements of the call.
 unsafe fn real(number: c_long, arguments: [usize; 6]) -> i64 {
     // SAFETY: the caller's word.
     let result = unsafe { raw::call(number, arguments) };
@@ -240,7 +241,7 @@ unsafe extern "C" fn recv(fd: c_int, into: *mut c_void, length: size_t, flags: c
     call("recv", fd, |kernel| unsafe { receive(kernel, fd, &[part], flags, None) }) as ssize_t
 }
 
-/// Receives into buffers; descriptors that have no room are closed.
+/// Receives into buffers. Closes received descriptors that have no room.
 unsafe fn receive(
     kernel: &mut Kernel,
     fd: Fd,
@@ -307,7 +308,8 @@ unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, _: c_int) -> ssi
         }
     }
     call("sendmsg", fd, |kernel| {
-        // Not more than there is room for, but a byte, so that it is not taken for nothing.
+        // Offer only as much as there is room for, but at least one byte, because 0 bytes would be an empty
+        // send.
         let mut left = kernel.room_of(fd)?.max(1);
         let mut from = Vec::new();
         // SAFETY: the caller's message.
@@ -398,7 +400,7 @@ unsafe extern "C" fn close(fd: c_int) -> c_int {
     call("close", fd, |kernel| kernel.close(fd)) as c_int
 }
 
-/// The real descriptor behind memory of the simulation.
+/// Returns the real descriptor behind simulated memory.
 fn real_of(kernel: &mut Kernel, fd: Fd) -> Answer<c_int> {
     match kernel.body(fd)? {
         Body::Memory(real) => Ok(*real),
@@ -440,7 +442,7 @@ unsafe extern "C" fn ioctl(fd: c_int, request: usize, argument: *mut c_int) -> c
     call("ioctl", fd, |kernel| {
         match request as u64 {
             libc::TIOCOUTQ => {}
-            // None waits.
+            // Simulated descriptors never block.
             libc::FIONBIO => return Ok(0),
             _ => return Err(libc::ENOTTY),
         }
@@ -451,7 +453,7 @@ unsafe extern "C" fn ioctl(fd: c_int, request: usize, argument: *mut c_int) -> c
     }) as c_int
 }
 
-/// A time span in nanoseconds; none for null.
+/// Returns a time span in nanoseconds, or `None` for null.
 unsafe fn span(span: *const timespec) -> Option<u64> {
     // SAFETY: null, or the caller's.
     let span = unsafe { span.as_ref() }?;

@@ -1,58 +1,58 @@
-//! What may go wrong in a simulation, and how often. Of as many times as a number says
-//! it goes wrong once; 0 is never.
+//! Faults of a simulation, and their frequency. A number n means that a fault happens once in n times; 0
+//! means never.
 
 use crate::rng::Rng;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
-    /// A read or a write moves only a part of what it could.
+    /// A read or a write moves only a part of the possible bytes.
     pub(crate) partial: u64,
     /// A write is refused with EAGAIN although there is room.
     pub(crate) again: u64,
     /// A wait of a thread that takes signals ends with EINTR.
     pub(crate) interrupted: u64,
-    /// A wait ends early, with nothing to show for it.
+    /// A wait ends early without a result.
     pub(crate) spurious: u64,
-    /// A connection is reset by the network, asked at each delivery.
+    /// A connection is reset by the network. Drawn at each delivery.
     pub(crate) reset: u64,
-    /// How often at most.
+    /// Most resets.
     pub(crate) resets: u64,
     /// A connect is refused although there is a listener, or its request is lost.
     pub(crate) refused: u64,
     /// A datagram is lost.
     pub(crate) lost: u64,
-    /// A datagram comes twice.
+    /// A datagram is duplicated.
     pub(crate) doubled: u64,
     /// A host's name is not resolved.
     pub(crate) unresolved: u64,
     /// accept fails with EMFILE.
     pub(crate) descriptors: u64,
-    /// There is no memory to share, or no room in the system of such memory.
+    /// Shared memory cannot be created, or its file system is full.
     pub(crate) no_memory: u64,
-    /// A stream cannot be watched: an epoll set takes no more.
+    /// A stream cannot be watched: the epoll set is full.
     pub(crate) watches: u64,
-    /// The wall clock jumps, asked each time that it is read.
+    /// The wall clock jumps. Drawn at each read of the clock.
     pub(crate) wall: u64,
-    /// An exchange that may fail for no reason does.
+    /// A weak compare-exchange fails spuriously.
     pub(crate) weak: u64,
-    /// A store that is not SeqCst is seen late by other threads.
+    /// A store that is not SeqCst becomes visible late to other threads.
     pub(crate) late: u64,
     /// The kernel is an old one: no SO_PASSRIGHTS, epoll_pwait2 and membarrier.
     pub(crate) old: bool,
     /// A sandbox does not allow timers that are descriptors.
     pub(crate) sandbox: bool,
-    /// A thread does not run for a while, asked at each change of threads.
+    /// A thread does not run for a while. Drawn at each change of threads.
     pub(crate) stall: u64,
-    /// For how many nanoseconds at most.
+    /// Longest stall in nanoseconds.
     pub(crate) longest_stall: u64,
-    /// How long bytes travel, in nanoseconds: at least, and at most.
+    /// Latency of bytes in nanoseconds: minimum and maximum.
     pub(crate) latency: (u64, u64),
-    /// Bytes of a socket's buffer: at least, and at most.
+    /// Bytes of a socket's buffer: minimum and maximum.
     pub(crate) buffer: (u64, u64),
 }
 
 impl Faults {
-    /// The mix of a seed. `lossy`: connections may be lost, too.
+    /// Draws the faults of a seed. If `lossy` is true, connections may be lost.
     pub(crate) fn draw(rng: &mut Rng, lossy: bool) -> Faults {
         let mut one_in = |low, high| if rng.chance(2) { 0 } else { rng.spread(low, high) };
         let (reset, refused, watches) = (one_in(64, 4096), one_in(2, 16), one_in(4, 64));
@@ -78,7 +78,7 @@ impl Faults {
         if lossy {
             (faults.reset, faults.refused, faults.watches) = (reset, refused, watches);
         }
-        // From a stream of its own.
+        // Drawn from a separate stream.
         let mut own = Rng::new(rng.clone().next(), 6);
         faults.doubled = if own.chance(2) { 0 } else { own.spread(2, 32) };
         faults.longest_stall = rng.spread(10_000, 2_000_000_000);
@@ -88,12 +88,12 @@ impl Faults {
         faults
     }
 
-    /// From now on no connection is lost or refused, and names are resolved.
+    /// Stops losing and refusing connections, and failing to resolve names.
     pub(crate) fn be_calm(&mut self) {
         (self.reset, self.refused, self.watches, self.unresolved) = (0, 0, 0, 0);
     }
 
-    /// Takes one kind out, by its name. False: there is none of this name.
+    /// Disables one kind of fault by name. Returns false if the name is unknown.
     pub(crate) fn leave_out(&mut self, name: &str) -> bool {
         let all = [
             ("partial", &mut self.partial),

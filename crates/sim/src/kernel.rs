@@ -1,9 +1,9 @@
-//! The simulated kernel: descriptors and what lies behind them, as pure computation. No thread, no
-//! clock, no system call and no unsafe code: time is an argument, and nothing blocks. What waits
-//! for readiness does so in [`crate::world`].
+//! The simulated kernel: descriptors and their objects, as pure computation. It uses no thread, no clock,
+//! no system call and no unsafe code. Time is an argument, and no call blocks. Threads wait for readiness
+//! in [`crate::world`].
 //!
-//! Descriptors of the simulation have numbers from [`BASE`] on, so that they are told from the real
-//! ones of the process. Errors are numbers of `errno`.
+//! Simulated descriptors have numbers from [`BASE`] on, which distinguishes them from real descriptors of
+//! the process. Errors are numbers of `errno`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -19,7 +19,7 @@ pub(crate) use socket::{INTERFACES, Socket};
 
 pub(crate) type Fd = i32;
 pub(crate) type Id = u32;
-/// What a call returns, or its number of `errno`.
+/// Result of a call, or its number of `errno`.
 pub(crate) type Answer<T = i32> = Result<T, i32>;
 
 /// The first descriptor of the simulation.
@@ -29,40 +29,40 @@ pub(crate) struct Kernel {
     objects: BTreeMap<Id, Object>,
     next_id: Id,
     descriptors: BTreeMap<Fd, Id>,
-    /// The process of each descriptor.
+    /// Process of each descriptor.
     owners: BTreeMap<Fd, u32>,
-    /// The process that calls.
+    /// The calling process.
     pub(crate) process: u32,
-    /// It was killed, and has not come to an end yet: it changes nothing that others see.
+    /// True if the calling process was killed but has not ended. Its calls change nothing that others
+    /// see.
     pub(crate) is_dead: bool,
-    /// Paths of the Unix domain, each with the number of its file and its listener, if that is
-    /// still open.
+    /// Unix-domain paths, each with its inode number, and with its listener if that is still open.
     paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,
     next_inode: u64,
-    /// Files with contents, by their paths.
+    /// Files with contents, by path.
     files: BTreeMap<Vec<u8>, Id>,
     folders: BTreeSet<Vec<u8>>,
-    /// Memory of descriptors that is mapped: its address and length.
+    /// Mapped memory of descriptors: address and length.
     pub(crate) mapped: BTreeMap<usize, usize>,
     next_port: u16,
-    /// Datagrams on their way.
+    /// Datagrams in flight.
     flights: BTreeMap<Id, socket::Flight>,
     due: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
     pub(crate) now: u64,
     pub(crate) rng: Rng,
     pub(crate) faults: Faults,
-    /// How many faults there were.
+    /// Number of injected faults.
     pub(crate) injected: u64,
-    /// By how many seconds the wall clock is wrong.
+    /// Error of the wall clock in seconds.
     pub(crate) wall: i64,
-    /// Grows whenever something may have become ready.
+    /// Counter of changes that may make a descriptor ready.
     pub(crate) changes: u64,
-    /// Real descriptors whose last name is gone, for the caller to close.
+    /// Real descriptors without a remaining reference, for the caller to close.
     pub(crate) to_close: Vec<i32>,
 }
 
-/// What a path names.
+/// Kind of the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Socket,
@@ -71,7 +71,7 @@ pub(crate) enum FileKind {
 }
 
 pub(crate) struct Object {
-    /// Descriptors, and messages in flight that carry it.
+    /// Number of references by descriptors and by messages in flight.
     references: u32,
     pub(crate) body: Body,
 }
@@ -83,7 +83,7 @@ pub(crate) enum Body {
     Timer(Timer),
     /// Memory behind a real descriptor.
     Memory(i32),
-    /// A file that can be read.
+    /// A readable file.
     Text(Vec<u8>, usize),
 }
 
@@ -93,12 +93,12 @@ pub(crate) struct Timer {
     interval: u64,
 }
 
-/// What happens at a time.
+/// A scheduled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// Bytes of this socket, or its end, arrive at its peer.
+    /// Bytes or the end of the stream from this socket arrive at its peer.
     Deliver(Id),
-    /// Its request to connect arrives.
+    /// The socket's connection request arrives.
     Syn(Id, u8),
     /// The other end has accepted.
     Established(Id),
@@ -106,7 +106,7 @@ pub(crate) enum Event {
     Reset(Id, i32),
     /// A datagram arrives.
     Land(Id),
-    /// A timer ends.
+    /// A timer expires.
     Timer,
 }
 
@@ -138,7 +138,7 @@ impl Kernel {
         }
     }
 
-    /// Draws whether a fault happens, which it does once in `one_in` times, and counts it.
+    /// Draws if a fault happens, with a chance of one in `one_in`, and counts it.
     pub(crate) fn goes_wrong(&mut self, one_in: u64) -> bool {
         let fault = self.rng.chance(one_in);
         self.injected += u64::from(fault);
@@ -147,7 +147,7 @@ impl Kernel {
 
     // ---- descriptors
 
-    /// How many are open.
+    /// Returns the open descriptors.
     pub(crate) fn open_descriptors(&self) -> Vec<(Fd, &'static str)> {
         let kind = |id: &Id| match self.objects.get(id).map(|object| &object.body) {
             Some(Body::Socket(_)) => "socket",
@@ -161,7 +161,7 @@ impl Kernel {
         self.descriptors.iter().map(|(fd, id)| (*fd, kind(id))).collect()
     }
 
-    /// What lies behind each descriptor.
+    /// Describes the object behind each descriptor.
     pub(crate) fn describe(&self) -> Vec<String> {
         let describe = |fd: &Fd, id: &Id| {
             let what = match self.objects.get(id).map(|object| &object.body) {
@@ -185,7 +185,7 @@ impl Kernel {
         id
     }
 
-    /// The lowest free descriptor for an object.
+    /// Opens the lowest free descriptor for an object.
     pub(crate) fn open(&mut self, id: Id) -> Fd {
         let mut fd = BASE;
         for &used in self.descriptors.keys() {
@@ -232,7 +232,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// The real descriptors of memory that is open.
+    /// Returns the real descriptors of open memory.
     pub(crate) fn memories(&self) -> Vec<i32> {
         let memory = |object: &Object| match object.body {
             Body::Memory(real) => Some(real),
@@ -241,7 +241,7 @@ impl Kernel {
         self.objects.values().filter_map(memory).collect()
     }
 
-    /// A process is gone, and its descriptors with it.
+    /// Closes all descriptors of a process that has ended.
     pub(crate) fn close_all(&mut self, process: u32) {
         let owned = self.owners.iter().filter(|(_, owner)| **owner == process);
         for fd in owned.map(|(fd, _)| *fd).collect::<Vec<_>>() {
@@ -249,7 +249,7 @@ impl Kernel {
         }
     }
 
-    /// One name less; without any, the object goes.
+    /// Drops one reference. The last one frees the object.
     pub(crate) fn release(&mut self, id: Id) {
         let Some(object) = self.objects.get_mut(&id) else { return };
         object.references -= 1;
@@ -284,12 +284,12 @@ impl Kernel {
         self.at(self.now + delay, event);
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub(crate) fn next_due(&self) -> Option<u64> {
         self.due.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// Lets happen what is due by now.
+    /// Runs the events that are due by now.
     pub(crate) fn advance(&mut self, now: u64) {
         self.now = now;
         while self.next_due().is_some_and(|time| time <= now) {
@@ -308,7 +308,7 @@ impl Kernel {
 
     // ---- readiness
 
-    /// What poll(2) would report, of all that can be reported.
+    /// Returns all events that poll(2) could report.
     pub(crate) fn readiness(&self, id: Id, depth: u8) -> u32 {
         let Some(object) = self.objects.get(&id) else { return 0 };
         let both = libc::EPOLLIN | libc::EPOLLOUT;
@@ -326,7 +326,7 @@ impl Kernel {
         mask as u32
     }
 
-    /// Fills in `revents`; how many are ready.
+    /// Fills in `revents`. Returns the number of ready descriptors.
     pub(crate) fn poll(&self, fds: &mut [libc::pollfd]) -> usize {
         let mut ready = 0;
         for entry in fds {
@@ -348,7 +348,7 @@ impl Kernel {
 
     // ---- counters, timers, files
 
-    /// read(2) of what is not a socket.
+    /// read(2) for descriptors other than sockets.
     pub(crate) fn read(&mut self, fd: Fd, into: &mut [u8]) -> Answer<usize> {
         let now = self.now;
         match self.body(fd)? {
@@ -382,7 +382,7 @@ impl Kernel {
         }
     }
 
-    /// write(2) of what is not a socket.
+    /// write(2) for descriptors other than sockets.
     pub(crate) fn write(&mut self, fd: Fd, bytes: &[u8]) -> Answer<usize> {
         let Body::Counter(count) = self.body(fd)? else { return Err(libc::EINVAL) };
         let value = bytes.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes)).ok_or(libc::EINVAL)?;
@@ -391,7 +391,7 @@ impl Kernel {
         Ok(8)
     }
 
-    /// timerfd_settime(2), with the time from now on; 0 turns it off.
+    /// timerfd_settime(2) with a relative time; 0 disarms the timer.
     pub(crate) fn set_timer(&mut self, fd: Fd, after: u64, interval: u64) -> Answer {
         let now = self.now;
         let Body::Timer(timer) = self.body(fd)? else { return Err(libc::EINVAL) };
@@ -405,7 +405,7 @@ impl Kernel {
 
     // ---- paths
 
-    /// What is at a path, with the number of its file.
+    /// Returns the file at a path, with its inode number.
     pub(crate) fn file(&self, path: &[u8]) -> Option<(FileKind, u64)> {
         if self.folders.contains(path) {
             return Some((FileKind::Folder, 0));
@@ -422,16 +422,16 @@ impl Kernel {
         }
     }
 
-    /// A descriptor of a file that is there.
+    /// Opens an existing file.
     pub(crate) fn open_file(&mut self, path: &[u8]) -> Answer<Fd> {
         let id = *self.files.get(path).ok_or(libc::ENOENT)?;
         Ok(self.open(id))
     }
 
-    /// Makes a file, whose bytes are behind a real descriptor.
+    /// Creates a file whose bytes are behind a real descriptor.
     pub(crate) fn make_file(&mut self, path: &[u8], real: i32) -> Fd {
         let id = self.add(Body::Memory(real));
-        // Its name's.
+        // Reference held by the path.
         self.hold(id);
         self.files.insert(path.to_vec(), id);
         self.open(id)

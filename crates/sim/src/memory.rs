@@ -1,11 +1,10 @@
-//! What the program allocates, each block with a number, and which of it is lost: a block that
-//! nothing leads to any more was forgotten. And what of it is a secret, and freed as it is.
+//! Numbers the blocks that the program allocates. Finds lost blocks, which no pointer reaches. Finds secrets
+//! that are freed without being wiped.
 //!
-//! At the end of a simulation all words are read that a live value may lie in: what is static, what
-//! is thread-local, and the stacks of threads that are not over. A word that is an address within a
-//! block leads to it, and so do the words within that block to others. A word may be an address by
-//! chance, or one of a value that is over: then a lost block is not seen. Blocks that only keep
-//! each other are lost, too.
+//! At the end of a simulation all words are read in which a live value may lie: static and thread-local
+//! variables, and the stacks of running threads. A word that is an address within a block reaches this block,
+//! and the words within the block reach others. A word may be an address by chance, or a stale value; then a
+//! lost block goes unnoticed. Blocks that only refer to each other are lost.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -19,12 +18,12 @@ use crate::raw;
 use crate::stores;
 use crate::world;
 
-/// In front of each block, just before its first byte.
+/// Header directly before the first byte of each block.
 struct Header {
     previous: *mut Header,
     next: *mut Header,
     size: usize,
-    /// Since the simulation began; 0 before, and for what the simulated system has.
+    /// Number since the start of the simulation; 0 before it, and for blocks of the simulated system.
     number: u64,
 }
 
@@ -39,7 +38,7 @@ struct Locked<T> {
 unsafe impl<T> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
-    /// For a few steps without any system call.
+    /// Runs `f` under the lock. `f` must be short and make no system call.
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         while self.is_locked.swap(true, SeqCst) {
             std::hint::spin_loop();
@@ -51,27 +50,27 @@ impl<T> Locked<T> {
     }
 }
 
-/// The block that was allocated last.
+/// The most recently allocated block.
 static LAST: Locked<*mut Header> =
     Locked { is_locked: AtomicBool::new(false), value: UnsafeCell::new(null_mut()) };
-/// Bytes that are allocated.
+/// Allocated bytes.
 static HELD: AtomicI64 = AtomicI64::new(0);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// The block of this number is told of.
+/// Number of the block whose allocation is reported.
 static WANTED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static IS_TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What must not lie in memory that is freed.
+/// Secrets that must not lie in freed memory.
 static SECRETS: Locked<Vec<Vec<u8>>> =
     Locked { is_locked: AtomicBool::new(false), value: UnsafeCell::new(Vec::new()) };
 static HAS_SECRETS: AtomicBool = AtomicBool::new(false);
 
-/// From now on what a program frees must not contain these bytes.
+/// Registers a secret. From now on memory that a program frees must not contain these bytes.
 pub(crate) fn keep_secret(bytes: &[u8]) {
-    // Not while it is locked: to grow it frees memory.
+    // Grown outside the lock, because growing frees memory.
     let mut secrets = SECRETS.with(std::mem::take);
     secrets.push(bytes.to_vec());
     SECRETS.with(|all| *all = secrets);
@@ -82,7 +81,7 @@ fn contains_one(bytes: &[u8], secrets: &[Vec<u8>]) -> bool {
     secrets.iter().any(|secret| bytes.windows(secret.len()).any(|part| part == secret.as_slice()))
 }
 
-/// A block is about to be freed: it contains no secret.
+/// Checks that a block contains no secret before it is freed.
 unsafe fn look_for_secrets(at: *const u8, size: usize) {
     if !HAS_SECRETS.load(SeqCst) || world::me().is_none() || world::is_inside() {
         return;
@@ -99,7 +98,7 @@ unsafe fn look_for_secrets(at: *const u8, size: usize) {
 /// Exit code for a secret that was not wiped.
 const TOLD: i32 = 6;
 
-/// The blocks with a secret in them, when those that know it have gone.
+/// Returns the blocks that contain a secret after its owners have ended.
 pub(crate) fn secrets() -> Vec<Lost> {
     let secrets = SECRETS.with(std::mem::take);
     let is_told = |block: &Block| {
@@ -113,12 +112,12 @@ pub(crate) fn secrets() -> Vec<Lost> {
     blocks.iter().map(Lost::from).collect()
 }
 
-/// Bytes that are allocated, of the simulator itself, too.
+/// Returns the allocated bytes, including those of the simulator.
 pub(crate) fn held() -> i64 {
     HELD.load(SeqCst)
 }
 
-/// From now on blocks have numbers. Where the one with this number is allocated is told.
+/// Starts numbering blocks. Reports the place that allocates the block `wanted`.
 pub(crate) fn begin(wanted: u64) {
     WANTED.store(wanted, SeqCst);
     NUMBER.store(1, SeqCst);
@@ -129,8 +128,8 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// How far behind the start of the system's block ours is, and the layout of the system's; none for
-/// more than there can be.
+/// Returns the offset of our block in the system's block, and the layout of the system's block. Returns
+/// `None` on overflow.
 fn outer(layout: Layout) -> Option<(usize, Layout)> {
     let front = layout.align().max(HEADER);
     let size = front.checked_add(layout.size())?;
@@ -138,7 +137,7 @@ fn outer(layout: Layout) -> Option<(usize, Layout)> {
     Some((front, outer))
 }
 
-/// Notes a new block of the system's; the one that its user sees.
+/// Registers a new block of the system. Returns the block for its user.
 unsafe fn enter(at: *mut u8, front: usize, size: usize) -> *mut u8 {
     if at.is_null() {
         return at;
@@ -168,7 +167,7 @@ unsafe fn enter(at: *mut u8, front: usize, size: usize) -> *mut u8 {
     block
 }
 
-/// Forgets a block; the system's.
+/// Unregisters a block. Returns the system's block.
 unsafe fn leave(block: *mut u8, front: usize) -> *mut u8 {
     // SAFETY: its header, written by `enter`.
     let header = unsafe { block.sub(HEADER).cast::<Header>() };
@@ -218,11 +217,11 @@ unsafe impl GlobalAlloc for Allocator {
 pub(crate) struct Stack {
     /// `pthread_t`: the address of the thread's descriptor.
     pub(crate) handle: usize,
-    /// Values on its stack may be used yet.
+    /// True if values on its stack may still be used.
     pub(crate) is_alive: bool,
 }
 
-/// A block that something is wrong with.
+/// A faulty block.
 #[derive(Debug)]
 #[expect(dead_code, reason = "told by its Debug")]
 pub(crate) struct Lost {
@@ -236,15 +235,15 @@ impl From<&Block> for Lost {
     }
 }
 
-/// All addresses of a block.
+/// Address range of a block.
 struct Block {
     range: Range<usize>,
     number: u64,
     is_reached: bool,
 }
 
-/// The blocks that are lost. To be called by the first thread, while no other runs. `top` is an
-/// address of a variable that lies on its stack beyond all that is to be left out.
+/// Returns the lost blocks. Only the first thread may call this, while no other thread runs. `top` is the
+/// address of a stack variable; the part of the stack below it is ignored.
 pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
     let limit = NUMBER.load(SeqCst);
     let mut blocks = blocks(limit);
@@ -258,7 +257,7 @@ pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
     // SAFETY: the loader's variable, which is not written any more.
     search.read(top..unsafe { __libc_stack_end } as usize);
     for thread in threads {
-        // The descriptor of a thread lies where its thread-local variables end.
+        // A thread's descriptor lies at the end of its thread-local variables.
         search.read(thread.handle - tls..thread.handle + DESCRIPTOR);
         if thread.is_alive {
             search.read(stack(thread.handle));
@@ -271,18 +270,18 @@ pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
     lost
 }
 
-/// Bytes of `struct pthread` in which the C library keeps thread-specific values, and more.
+/// Bytes of `struct pthread` that hold, among others, the thread-specific values of the C library.
 const DESCRIPTOR: usize = 2048;
 
 unsafe extern "C" {
-    /// Where the first thread's stack begins, of the GNU C library's loader.
+    /// Start of the first thread's stack, from the GNU C library's loader.
     static __libc_stack_end: *const c_void;
 }
 
-/// All that were allocated before the one of this number.
+/// Returns all blocks that were allocated before the block of this number.
 fn blocks(limit: u64) -> Vec<Block> {
     let mut blocks = Vec::new();
-    // Room first, for it is a block itself.
+    // Reserve first, because the list is a block itself.
     let each = |f: &mut dyn FnMut(Block)| {
         let mut header = LAST.with(|last| *last);
         // SAFETY: no other thread runs, and this one frees nothing meanwhile.
@@ -303,12 +302,12 @@ fn blocks(limit: u64) -> Vec<Block> {
 
 struct Search {
     blocks: Vec<Block>,
-    /// Places of blocks that are reached, and not yet read.
+    /// Indexes of reached blocks that are not read yet.
     waiting: Vec<usize>,
 }
 
 impl Search {
-    /// Follows the words that lie there.
+    /// Follows the words in a range.
     fn read(&mut self, range: Range<usize>) {
         const WORD: usize = size_of::<usize>();
         for at in (range.start.next_multiple_of(WORD)..range.end.saturating_sub(WORD - 1)).step_by(WORD) {
@@ -336,7 +335,7 @@ impl Search {
 
 /// The program, or a library that it uses.
 struct Module {
-    /// What may be written to.
+    /// Writable ranges.
     written: Vec<Range<usize>>,
     /// Bytes of thread-local variables.
     thread_local: usize,
@@ -366,7 +365,7 @@ fn modules() -> Vec<Module> {
     modules
 }
 
-/// The stack of a thread that is not the first.
+/// Returns the stack of a thread other than the first.
 fn stack(handle: usize) -> Range<usize> {
     // SAFETY: a thread that has not ended, and room for what is asked.
     unsafe {

@@ -1,4 +1,4 @@
-//! The real system calls, past the C library whose names `entry` has taken.
+//! Makes real system calls, bypassing the C library names that `entry` replaces.
 
 use std::arch::asm;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -31,7 +31,7 @@ pub(crate) fn wait_for_turn(turn: &AtomicU32) {
     }
 }
 
-/// Gives a thread its turn.
+/// Gives the turn to a thread.
 pub(crate) fn give_turn(turn: &AtomicU32) {
     turn.store(1, SeqCst);
     let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;

@@ -1,11 +1,11 @@
-//! Stores that are kept back, one for each thread at most: as on a processor with a store buffer,
-//! the thread itself goes on, and reads its own value, while others still see the old one.
+//! Delayed stores, at most one for each thread. As on a processor with a store buffer, the thread
+//! itself goes on and reads its own value, while others still see the old value.
 //!
-//! Only what goes through the engine's atomics is seen here. What else makes a store visible is
-//! allowed for by doing it too early rather than too late: what a thread keeps is done in each of
-//! its system calls, when another thread takes the lock that this one had last, and before memory
-//! that it is for is freed; all that is kept, in calls that wait or wake (what is below a `Mutex`
-//! that several threads want, or a `Condvar`), and in the heavy barrier.
+//! Only the engine's atomics come through here. For all other ways to make a store visible, the
+//! store is performed rather too early than too late. A thread's own store is performed in each of
+//! its system calls, when another thread takes the lock that this thread held last, and before the
+//! target memory is freed. All delayed stores are performed in calls that wait or wake (below a
+//! contended `Mutex` or a `Condvar`) and in the heavy barrier.
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Seq
 
 use crate::world::{self, Tid};
 
-/// Threads beyond keep nothing back.
+/// Number of threads that may delay stores. Threads with higher numbers do not.
 const MOST: usize = 512;
 
 #[derive(Clone, Copy)]
@@ -28,10 +28,10 @@ struct Turned<T>(UnsafeCell<T>);
 // SAFETY: only the thread whose turn it is looks at it.
 unsafe impl<T> Sync for Turned<T> {}
 
-/// How many are kept.
+/// Number of delayed stores.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static KEPT: Turned<[Option<Store>; MOST]> = Turned(UnsafeCell::new([None; MOST]));
-/// The thread that had a lock last, by the lock's address.
+/// Last owner of each lock, by the lock's address.
 static OWNERS: Turned<BTreeMap<usize, Tid>> = Turned(UnsafeCell::new(BTreeMap::new()));
 
 fn kept() -> &'static mut [Option<Store>; MOST] {
@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-/// Whether this store is kept back.
+/// Delays this store. Returns true if it was delayed.
 pub(crate) fn keep(to: *mut u8, bits: u64, bytes: usize) -> bool {
     let is_kept = world::with(|world| world.keeps_a_store()).unwrap_or(false);
     match own() {
@@ -76,7 +76,8 @@ pub(crate) fn keep(to: *mut u8, bits: u64, bytes: usize) -> bool {
     }
 }
 
-/// Whether the calling thread keeps a store to another address back. One to this address is done.
+/// True if the calling thread delays a store to another address. Performs a delayed store to this
+/// address.
 pub(crate) fn keeps_other(at: *mut u8) -> bool {
     match own() {
         Some(own) if own.is_some_and(|store| store.to == at) => {
@@ -88,14 +89,15 @@ pub(crate) fn keeps_other(at: *mut u8) -> bool {
     }
 }
 
-/// Does what the calling thread keeps back.
+/// Performs the delayed store of the calling thread.
 pub(crate) fn flush() {
     if let Some(store) = own().and_then(Option::take) {
         store.run();
     }
 }
 
-/// A lock is about to be taken: does what the caller keeps back, and the thread that had it last.
+/// Called before a lock is taken. Performs the delayed stores of the caller and of the lock's last
+/// owner.
 pub(crate) fn before_lock(at: usize) {
     if COUNT.load(SeqCst) == 0 || world::me().is_none() {
         return;
@@ -107,7 +109,7 @@ pub(crate) fn before_lock(at: usize) {
     }
 }
 
-/// The caller has taken a lock.
+/// Records that the caller has taken a lock.
 pub(crate) fn locked(at: usize) {
     if let Some(me) = world::me()
         && world::keeps_stores()
@@ -116,14 +118,14 @@ pub(crate) fn locked(at: usize) {
     }
 }
 
-/// Does what any thread keeps back.
+/// Performs the delayed stores of all threads.
 pub(crate) fn flush_all() {
     if COUNT.load(SeqCst) > 0 && world::me().is_some() {
         kept().iter_mut().filter_map(Option::take).for_each(Store::run);
     }
 }
 
-/// Memory is about to be freed: does what is kept for it.
+/// Called before memory is freed. Performs the delayed stores to it.
 pub(crate) fn about_to_free(start: *mut u8, length: usize) {
     if COUNT.load(SeqCst) == 0 || world::me().is_none() {
         return;

@@ -1,5 +1,4 @@
-//! What programs do in the simulation, and what must hold of it. Which program it is, and all that
-//! it does, follows from the seed.
+//! Simulated programs, and the properties that they check. The seed decides which program runs, and all its actions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -47,7 +46,7 @@ use traffic::{Kind, Ledger};
 /// Runs the simulation that the arguments name.
 pub fn main() {
     let name = play();
-    // All that the program had is gone.
+    // The program has freed all its memory here.
     let here = 0_usize;
     if let Some((false, threads)) = world::with(|world| (world.has_killed(), world.stacks())) {
         let lost = memory::lost(&raw const here as usize, &threads);
@@ -62,7 +61,7 @@ pub fn main() {
     raw::exit(world::PASSED)
 }
 
-/// The name of the program, which has run.
+/// Runs the program. Returns its name.
 #[inline(never)]
 fn play() -> &'static str {
     let mut arguments = std::env::args().skip(1);
@@ -132,7 +131,7 @@ fn play() -> &'static str {
     name
 }
 
-/// Writes which lines were run to where the environment says.
+/// Writes the line coverage to the file that the environment names.
 #[cfg(covered)]
 fn write_coverage() {
     unsafe extern "C" {
@@ -143,13 +142,13 @@ fn write_coverage() {
     unsafe { __llvm_profile_write_file() };
 }
 
-/// Exit code for what a workload finds wrong.
+/// Exit code for a failed check of a workload.
 const FAILED: i32 = 5;
 
-/// Where files of counters are: a folder of the simulated system.
+/// Folder of the counters files in the simulated system.
 const RUN: &str = "/sim/run";
 
-/// Where things lie in memory is the same in each run, and so are variables of the environment.
+/// Keeps memory addresses and environment variables the same in each run.
 fn keep_addresses() {
     const NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
     // SAFETY: integers.
@@ -168,13 +167,13 @@ fn keep_addresses() {
     eprintln!("it cannot start itself again: {error}");
 }
 
-/// What the programs of a simulation have in common.
+/// State shared by the programs of a simulation.
 pub(crate) struct Stage {
-    /// Contexts; several ones are as several processes.
+    /// Contexts. Several contexts behave like several processes.
     contexts: Vec<Context>,
     transport: &'static str,
     endpoints: u32,
-    /// Messages may be lost with a connection.
+    /// True if messages may be lost with a connection.
     lossy: bool,
     streams_are_lossy: bool,
     kind: Kind,
@@ -209,7 +208,7 @@ impl Stage {
         rng.pick(&self.contexts).clone()
     }
 
-    /// An endpoint that was not used yet.
+    /// Returns an unused endpoint.
     fn endpoint(&mut self) -> String {
         self.endpoints += 1;
         let number = self.endpoints;
@@ -225,7 +224,7 @@ impl Stage {
         self.transport
     }
 
-    /// From now on no connection is lost.
+    /// Stops losing connections.
     fn be_calm(&mut self) {
         world::with(|world| world.kernel.faults.be_calm());
         (self.lossy, self.streams_are_lossy) = (false, false);
@@ -234,7 +233,7 @@ impl Stage {
     fn over_ipc(&mut self) {
         self.transport = "ipc";
         self.lossy = false;
-        // Else a stream that cannot be watched is lost.
+        // Otherwise a stream that cannot be watched would be lost.
         world::with(|world| world.kernel.faults.watches = 0);
     }
 
@@ -243,7 +242,7 @@ impl Stage {
         self.lossy = self.streams_are_lossy;
     }
 
-    /// Over tcp or ipc.
+    /// Restricts the transport to tcp or ipc.
     fn over_streams(&mut self) {
         if !matches!(self.transport, "tcp" | "ipc") {
             self.transport = "tcp";
@@ -259,19 +258,19 @@ impl Stage {
         Arc::new(Ledger::new(kind, self.lossy, true))
     }
 
-    /// Messages may be missing, and overtake each other, whatever the connections do.
+    /// Returns a ledger that permits lost and reordered messages for all connections.
     fn loose_ledger(&self) -> Arc<Ledger> {
         Arc::new(Ledger::new(self.kind, true, false))
     }
 
-    /// All contexts end, and nothing is left.
+    /// Ends all contexts, and checks that all resources are released.
     fn end(self) {
         for context in self.contexts {
             while let Err(error) = context.terminate() {
                 assert_eq!(error, Error::Interrupted, "terminate");
             }
         }
-        // What closes descriptors and resolves names does so on threads of their own.
+        // Threads of their own close descriptors and resolve names.
         std::thread::sleep(std::time::Duration::from_secs(20));
         let left = world::with(|world| world.kernel.open_descriptors()).unwrap_or_default();
         assert!(left.is_empty(), "descriptors are left: {left:?}");
@@ -282,7 +281,7 @@ impl Stage {
     }
 }
 
-/// Counts down; the caller that comes to 0 is told.
+/// Counts down, and tells the caller that reaches 0.
 struct Countdown(AtomicUsize);
 
 impl Countdown {
@@ -309,7 +308,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-/// A stream of numbers for each of several threads.
+/// Returns a separate stream of numbers, for one of several threads.
 fn fork(rng: &mut Rng) -> Rng {
     Rng::new(rng.next(), 4)
 }

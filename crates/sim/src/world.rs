@@ -1,13 +1,11 @@
-//! Threads and time. The threads of a simulation are real ones, so that thread-local values, stacks
-//! and what the standard library keeps are theirs; but one runs at a time, and which one is drawn
-//! from the seed. The others wait for their turn.
+//! Threads and time. Simulated threads are real threads, so that each has its own thread-local values, stack and standard
+//! library state. But only one runs at a time, drawn from the seed, and the others wait for their turn.
 //!
-//! A thread may lose its turn at a *point*: before an access to an atomic or a lock of the engine
-//! ([`point`]) and in every system call. Most points only count down what is left of the thread's
-//! slice. In some simulations threads stand at some of them for long ([`delays`]). Time passes by
-//! what is done: some nanoseconds at a point, more in a call. When no thread
-//! can run it jumps to when one can. If there is no such time either, all wait for ever, and the
-//! simulation ends with a report.
+//! A thread may lose its turn at a *point*: before an access to an atomic or a lock of the engine ([`point`]), and in
+//! every system call. Most points only count down the rest of the thread's slice. In some simulations threads are delayed
+//! at some points for long ([`delays`]). Actions advance the time: a point takes some nanoseconds, a call takes more. If
+//! no thread can run, time jumps to the next moment at which one can. If no such moment exists, there is a deadlock, and
+//! the simulation ends with a report.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeSet;
@@ -34,27 +32,27 @@ pub(crate) type Tid = u32;
 
 thread_local! {
     static ME: Cell<Tid> = const { Cell::new(0) };
-    /// Where the thread last was at a point.
+    /// Last point of the thread.
     static PLACE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Nanoseconds since the start. Only the thread whose turn it is writes to it.
 static NOW: AtomicU64 = AtomicU64::new(0);
-/// Points that are left of the slice.
+/// Points that remain in the slice.
 static LEFT: AtomicI64 = AtomicI64::new(0);
-/// When a program last got on.
+/// Time of the last progress of a program.
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
-/// All points, and how many there were when a program last got on.
+/// Number of all points, and their number at the last progress of a program.
 static POINTS: AtomicU64 = AtomicU64::new(0);
 static POINTS_BEFORE: AtomicU64 = AtomicU64::new(0);
-/// Whether the simulated system is at work.
+/// True while simulated system code runs.
 static IS_INSIDE: AtomicBool = AtomicBool::new(false);
-/// Whether there are places at which threads stand.
+/// True if this simulation delays threads.
 static ARE_DELAYS: AtomicBool = AtomicBool::new(false);
 
-/// What a point takes, in nanoseconds.
+/// Duration of a point in nanoseconds.
 const POINT: u64 = 5;
-/// For how long no program may get on, in nanoseconds, and in points.
+/// Longest time without progress of a program, in nanoseconds and in points.
 const PATIENCE: u64 = 2_000_000_000_000;
 const PATIENCE_IN_POINTS: u64 = 40_000_000;
 
@@ -75,15 +73,15 @@ pub(crate) struct World {
     workload: &'static str,
     trace: bool,
     hash: u64,
-    /// Until when threads may run.
+    /// Time limit of the simulation.
     end: u64,
     switches: u64,
     calls: u64,
     seen: (u64, u64),
     pub(crate) cores: u32,
-    /// How many processes there were, beside the first.
+    /// Number of processes besides the first.
     processes: Process,
-    /// The process of the next thread that this thread starts, if it is a new one.
+    /// Process of the next thread that this thread starts, if the process is new.
     spawns_in: Option<(Tid, Process)>,
     killed: BTreeSet<Process>,
 }
@@ -92,12 +90,12 @@ struct Thread {
     turn: &'static AtomicU32,
     name: String,
     state: State,
-    /// It does not run until then, whatever happens.
+    /// Time until which the thread is stalled.
     stalled: u64,
-    /// It does not run while others can, until there were this many points.
+    /// Number of points until which the thread is delayed, while others can run.
     stands: u64,
     priority: u64,
-    /// It has blocked the program's signals.
+    /// True if the thread has blocked the program's signals.
     deaf: bool,
     woken: Woken,
     handle: usize,
@@ -111,11 +109,11 @@ enum State {
     Over,
 }
 
-/// What a thread waits for.
+/// The condition that a thread waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wait {
     Futex(usize),
-    /// Descriptors, and what is asked of each.
+    /// Descriptors, each with the requested events.
     Poll(Vec<(Fd, i16)>),
     Epoll(Fd),
     Thread(Tid),
@@ -126,31 +124,31 @@ pub(crate) enum Wait {
 pub(crate) enum Woken {
     Ready,
     Timeout,
-    /// By a signal.
+    /// Woken by a signal.
     Interrupted,
-    /// By nothing.
+    /// Woken spuriously.
     Spurious,
 }
 
-/// How the next thread is chosen.
+/// Choice of the next thread.
 #[derive(Debug, Clone)]
 enum Strategy {
-    /// Any, with slices of this many points in the mean.
+    /// Any thread, with slices of this many points on average.
     Random { slice: u64 },
-    /// The one with the highest priority; now and then the one that runs falls behind all others
-    /// (probabilistic concurrency testing).
+    /// The thread with the highest priority. Now and then the running thread falls behind all others (probabilistic
+    /// concurrency testing).
     Priorities { slice: u64 },
 }
 
-/// What a simulation is made of.
+/// Parameters of a simulation.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) workload: &'static str,
     pub(crate) faults: Faults,
-    /// Threads stand still at some places, whatever the seed says.
+    /// Delays threads at some points, for any seed.
     pub(crate) delays: bool,
     pub(crate) trace: bool,
-    /// Nanoseconds of virtual time after which it has failed.
+    /// Limit of the virtual time in nanoseconds. Beyond it the simulation has failed.
     pub(crate) limit: u64,
 }
 
@@ -165,7 +163,7 @@ fn world() -> &'static mut World {
     unsafe { (*WORLD.0.get()).as_mut() }.expect("a simulation runs")
 }
 
-/// The calling thread becomes the first of a simulation.
+/// Makes the calling thread the first thread of a simulation.
 pub(crate) fn begin(plan: Plan) {
     let mut rng = Rng::new(plan.seed, 1);
     let slice = *rng.pick(&[2, 8, 40, 300, 3000]);
@@ -209,13 +207,13 @@ pub(crate) fn begin(plan: Plan) {
     ME.set(me);
 }
 
-/// From now on the calling thread is none of the simulation's. No other one gets a turn.
+/// Takes the calling thread out of the simulation. No other thread gets a turn.
 #[cfg(covered)]
 pub(crate) fn leave() {
     ME.set(0);
 }
 
-/// The number of the calling thread, if it is a simulated one.
+/// Returns the number of the calling thread, if it is simulated.
 pub(crate) fn me() -> Option<Tid> {
     match ME.get() {
         0 => None,
@@ -223,8 +221,8 @@ pub(crate) fn me() -> Option<Tid> {
     }
 }
 
-/// The world, for the thread whose turn it is; none outside of a simulation. Nothing that is done
-/// with it may give the turn away.
+/// Runs `f` on the world, for the thread whose turn it is. Returns `None` outside a simulation. `f` must not give the
+/// turn away.
 pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
     let act = || {
         let world = world();
@@ -236,7 +234,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
     me().map(|_| inside(act))
 }
 
-/// Does what the simulated system does.
+/// Runs code of the simulated system.
 fn inside<T>(f: impl FnOnce() -> T) -> T {
     let before = IS_INSIDE.swap(true, Relaxed);
     let result = f();
@@ -244,12 +242,12 @@ fn inside<T>(f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether what runs is the system, and not a program.
+/// True while system code runs instead of a program.
 pub(crate) fn is_inside() -> bool {
     IS_INSIDE.load(Relaxed)
 }
 
-/// Another thread may run here, before what the engine does at `place`.
+/// Lets another thread run before the engine's action at `place`.
 #[inline]
 pub(crate) fn point(place: &'static Location<'static>) {
     if ME.get() == 0 {
@@ -270,7 +268,7 @@ fn pass() {
     }
 }
 
-/// A system call begins: it takes time, and another thread may run first.
+/// Begins a system call: advances the time, and may let another thread run first.
 pub(crate) fn enter(name: &'static str) {
     if ME.get() == 0 {
         return;
@@ -292,7 +290,7 @@ pub(crate) fn enter(name: &'static str) {
     }
 }
 
-/// The calling thread would rather that others run.
+/// Lets other threads run first.
 pub(crate) fn give_way() {
     if ME.get() != 0 {
         let world = world();
@@ -301,7 +299,7 @@ pub(crate) fn give_way() {
     }
 }
 
-/// Nanoseconds since the start. To ask takes time, too.
+/// Returns the nanoseconds since the start. The call itself takes time.
 pub(crate) fn now() -> u64 {
     if ME.get() != 0 {
         pass();
@@ -311,23 +309,23 @@ pub(crate) fn now() -> u64 {
     now
 }
 
-/// The time, without any passing.
+/// Returns the time without advancing it.
 pub(crate) fn time() -> u64 {
     NOW.load(Relaxed)
 }
 
-/// A call of a program has returned.
+/// Records that a call of a program has returned.
 pub(crate) fn progress() {
     PROGRESS.store(NOW.load(Relaxed), Relaxed);
     POINTS_BEFORE.store(POINTS.load(Relaxed), Relaxed);
 }
 
-/// Whether stores are kept back at all.
+/// True if stores may be delayed.
 pub(crate) fn keeps_stores() -> bool {
     world().kernel.faults.late > 0
 }
 
-/// Whether an exchange that may fail for no reason does.
+/// Draws if a weak compare-exchange fails spuriously.
 pub(crate) fn weak_exchange_fails() -> bool {
     ME.get() != 0 && {
         let world = world();
@@ -336,7 +334,7 @@ pub(crate) fn weak_exchange_fails() -> bool {
     }
 }
 
-/// The calling thread waits, until `deadline` at most.
+/// Makes the calling thread wait, at most until `deadline`.
 pub(crate) fn wait(wait: Wait, deadline: Option<u64>) -> Woken {
     let me = ME.get();
     if processes::is_to_stop(me, &wait) {
@@ -364,7 +362,7 @@ impl World {
         &mut self.threads[tid as usize - 1]
     }
 
-    /// A thread that has yet to get its first turn.
+    /// Adds a thread that has not had a turn yet.
     pub(crate) fn add_thread(&mut self, name: &str) -> Tid {
         let (priority, process) = (self.rng.next() >> 1, self.process_of_new());
         self.threads.push(Thread {
@@ -394,14 +392,14 @@ impl World {
         self.threads.iter().rposition(|thread| thread.handle == handle).map(|at| at as Tid + 1)
     }
 
-    /// As [`Kernel::goes_wrong`], for what happens to threads.
+    /// Draws a fault of threads, as [`Kernel::goes_wrong`] does.
     fn goes_wrong(&mut self, one_in: u64) -> bool {
         let fault = self.rng.chance(one_in);
         self.kernel.injected += u64::from(fault);
         fault
     }
 
-    /// Draws whether a store is kept back.
+    /// Draws if a store is delayed.
     pub(crate) fn keeps_a_store(&mut self) -> bool {
         let one_in = self.kernel.faults.late;
         self.goes_wrong(one_in)
@@ -420,7 +418,7 @@ impl World {
         self.thread(ME.get()).deaf = deaf;
     }
 
-    /// Wakes threads that wait at an address; how many.
+    /// Wakes threads that wait at an address. Returns their number.
     pub(crate) fn wake_futex(&mut self, address: usize, most: usize) -> usize {
         let mut woken = 0;
         while woken < most {
@@ -437,7 +435,7 @@ impl World {
         woken
     }
 
-    /// Draws the next thread to run. The turns of the caller and of that one, if it is another.
+    /// Draws the next thread to run. Returns the turns of the caller and of that thread, if the two differ.
     fn next_turn(&mut self, yields: bool) -> Option<Turns> {
         let me = ME.get();
         let next = self.choose(me, yields);
@@ -453,7 +451,7 @@ impl World {
         Some((self.thread(me).turn, self.thread(next).turn))
     }
 
-    /// The thread is over. Its turn, and that of the next one.
+    /// Ends the thread. Returns its turn and that of the next thread.
     fn last_turn(&mut self) -> Turns {
         let me = ME.get();
         self.thread(me).state = State::Over;
@@ -525,9 +523,9 @@ impl World {
         }
     }
 
-    /// Those become ready whose wait is over.
+    /// Makes the threads ready whose wait is over.
     fn wake(&mut self, now: u64) {
-        // Nothing has changed since the last time, and no deadline has passed.
+        // Unchanged since the last time, and no deadline has passed.
         if self.seen.0 == self.kernel.changes && now < self.seen.1 {
             return;
         }
@@ -556,7 +554,7 @@ impl World {
         self.seen = (self.kernel.changes, earliest);
     }
 
-    /// When a thread can run, if not now.
+    /// Returns the next time at which a thread can run.
     fn next_time(&self, now: u64) -> Option<u64> {
         let stalled =
             self.threads.iter().filter(|thread| thread.state == State::Ready).map(|thread| thread.stalled);
@@ -568,11 +566,11 @@ impl World {
     }
 }
 
-/// The turns of a thread and of the next one.
+/// Turns of a thread and of the next thread.
 type Turns = (&'static AtomicU32, &'static AtomicU32);
 
-/// Lets the next thread run, and returns when it is the caller's turn again. Nothing of the world
-/// is borrowed meanwhile: others use it.
+/// Lets the next thread run, and returns at the caller's next turn. The world must not be borrowed across the call,
+/// because others use it.
 fn change_threads(yields: bool) {
     if let Some((mine, theirs)) = inside(|| world().next_turn(yields)) {
         raw::give_turn(theirs);
@@ -580,8 +578,8 @@ fn change_threads(yields: bool) {
     }
 }
 
-/// The calling thread has done all that it does, and the turn is another's. It keeps its stack, so
-/// that where the others' lie does not depend on when the real thread ends.
+/// Ends the calling thread and gives its turn away. The thread keeps its stack, so that the addresses of other stacks do
+/// not depend on when the real thread ends.
 pub(crate) fn end_this_thread() -> ! {
     #[cfg(simulated)]
     crate::stores::flush_all();
@@ -592,7 +590,7 @@ pub(crate) fn end_this_thread() -> ! {
     }
 }
 
-/// What a new thread does first: it waits for its turn.
+/// First action of a new thread: waits for its turn.
 pub(crate) fn start_thread(tid: Tid, turn: &AtomicU32) {
     raw::wait_for_turn(turn);
     ME.set(tid);

@@ -1,4 +1,4 @@
-//! What the tests of whole sockets share.
+//! Helpers for the tests of whole sockets.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -12,7 +12,7 @@ use tautline_testkit::with_watchdog;
 
 const LAST_ENDPOINT: i32 = 32;
 
-/// Runs a test in a context of its own, which must come to its end.
+/// Runs a test in a separate context, which must terminate.
 pub fn test(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
     with_watchdog(Duration::from_secs(120), name, move || {
         let context = Context::new();
@@ -33,14 +33,14 @@ pub fn recv(socket: &mut Socket) -> Vec<u8> {
     message.as_slice().to_vec()
 }
 
-/// What the socket was bound or connected to last.
+/// Returns the endpoint that the socket was last bound or connected to.
 pub fn last_endpoint(socket: &mut Socket) -> String {
     let mut buffer = [0; 256];
     let n = socket.option(LAST_ENDPOINT, &mut buffer).unwrap();
     String::from_utf8(buffer[..n - 1].to_vec()).unwrap()
 }
 
-/// Binds; the endpoint with everything filled in.
+/// Binds. Returns the complete endpoint.
 pub fn bind(socket: &mut Socket, endpoint: &str) -> String {
     socket.bind(endpoint).unwrap();
     last_endpoint(socket)
@@ -60,7 +60,7 @@ pub fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> 
     socket
 }
 
-/// What a client of this type says to get through the handshake.
+/// Returns the bytes that a client of this type sends for the handshake.
 pub fn handshake(socket_type: &str) -> Vec<u8> {
     let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
     bytes.extend_from_slice(b"NULL");

@@ -1,4 +1,4 @@
-//! What the tests of policies share: files, keys, sockets under a policy, and events.
+//! Helpers for the tests of policies: files, keys, sockets under a policy, and events.
 
 use super::{connected, recv, set};
 use std::fs;
@@ -133,7 +133,7 @@ pub fn events(context: &Context, socket: &mut Socket) -> Socket {
     connected(context, SocketType::Pair, &endpoint)
 }
 
-/// One that no other monitor of the process has.
+/// Returns an endpoint that no other monitor of the process uses.
 fn new_endpoint() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("inproc://events-{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -160,7 +160,7 @@ pub fn event(events: &mut Socket) -> Event {
     }
 }
 
-/// Whether the part received last has others behind it.
+/// True if more parts follow the last received part.
 fn more(socket: &mut Socket) -> bool {
     const RCVMORE: i32 = 13;
     let mut value = [0; 4];

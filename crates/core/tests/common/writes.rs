@@ -1,4 +1,4 @@
-//! Waiting until somebody writes to a file.
+//! Waits until a file is written.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ impl Writes {
         Writes { queue }
     }
 
-    /// Returns when there was one since the last call, or since this was made.
+    /// Returns after a write since the last call, or since the creation of this value.
     pub fn wait(&self) {
         let mut events = [0; 4096];
         while rustix::io::read(&self.queue, &mut events) == Err(rustix::io::Errno::INTR) {}
     }
 }
 
-/// What cannot be waited for is looked at again.
+/// Polls, because this system cannot wait for the write.
 #[cfg(not(target_os = "linux"))]
 impl Writes {
     pub fn of(_path: &Path) -> Self {

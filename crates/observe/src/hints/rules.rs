@@ -1,4 +1,4 @@
-//! The rules. Each looks at one thing, and gives at most one hint about it.
+//! The rules. Each rule checks one condition and gives at most one hint about it.
 
 mod connecting;
 mod peer;
@@ -10,14 +10,14 @@ use super::{Hint, Level, Scene};
 use crate::{Endpoint, Peer, Socket};
 pub use process::stands_still;
 
-/// Shorter than this anything may take, in seconds.
+/// Delays shorter than this are normal, in seconds.
 const PATIENCE: u64 = 2;
-/// For this long a program may do something else, in seconds.
+/// Time that a program may spend on other work, in seconds.
 const BUSY: u64 = 5;
-/// What was seen last longer ago than this is over, in seconds.
+/// Age from which an observation counts as over, in seconds.
 const LATELY: u64 = 60;
 
-/// Those about a socket.
+/// Returns the hints about a socket.
 pub(super) fn of_socket(scene: &Scene<'_>, socket: &Socket) -> impl Iterator<Item = Hint> {
     let rules = [
         socket::no_subscription,
@@ -32,7 +32,7 @@ pub(super) fn of_socket(scene: &Scene<'_>, socket: &Socket) -> impl Iterator<Ite
     rules.map(|rule| rule(scene, socket)).into_iter().flatten()
 }
 
-/// Those about an endpoint.
+/// Returns the hints about an endpoint.
 pub(super) fn of_endpoint(
     scene: &Scene<'_>,
     socket: &Socket,
@@ -42,12 +42,12 @@ pub(super) fn of_endpoint(
     rules.map(|rule| rule(scene, socket, endpoint)).into_iter().flatten()
 }
 
-/// Those about a peer.
+/// Returns the hints about a peer.
 pub(super) fn of_peer(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> impl Iterator<Item = Hint> {
     [peer::drops, peer::full, peer::unread].map(|rule| rule(scene, socket, peer)).into_iter().flatten()
 }
 
-/// Those about the process.
+/// Returns the hints about the process.
 pub(super) fn of_process(scene: &Scene<'_>) -> impl Iterator<Item = Hint> {
     [process::too_many_files, process::ends_with_open, process::left_out]
         .map(|rule| rule(scene))

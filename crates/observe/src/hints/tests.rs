@@ -2,7 +2,7 @@ use super::*;
 use crate::{Context, EndpointState, Event, PeerState, Process, SocketState, words};
 
 const SECOND: u64 = 1_000_000;
-/// When the readings here are made.
+/// Time of the readings in these tests.
 const NOW: u64 = 1_000 * SECOND;
 
 fn socket(type_name: &str) -> Socket {
@@ -39,14 +39,14 @@ fn reading(socket: Socket, endpoints: Vec<Endpoint>, peers: Vec<Peer>) -> Readin
     Reading { process, contexts, sockets: vec![socket], endpoints, peers, ..Reading::default() }
 }
 
-/// The same ten seconds before.
+/// Returns the reading of ten seconds earlier.
 fn before(reading: &Reading) -> Reading {
     let mut before = reading.clone();
     before.process.written -= 10 * SECOND;
     before
 }
 
-/// The only hint.
+/// Returns the only hint.
 fn only(reading: &Reading, before: Option<&Reading>) -> Hint {
     let mut all = hints(reading, before);
     assert_eq!(all.len(), 1, "{all:#?}");
@@ -80,7 +80,7 @@ fn an_address_that_refuses_is_told_with_its_time() {
     assert_eq!(hint.what, "PUSH cannot connect to tcp://127.0.0.1:5555: Connection refused");
     assert_eq!(hint.evidence, "120 attempts in 12 s");
     assert!(hint.advice.contains("Nothing listens there"));
-    // The first attempts say nothing yet.
+    // The first attempts give no hint yet.
     refused.failing_since = NOW - SECOND;
     assert_eq!(hints(&reading(socket("PUSH"), vec![refused], vec![]), None), []);
 }
@@ -109,7 +109,7 @@ fn a_subscriber_without_a_subscription_is_told() {
     let hint = only(&now, None);
     assert_eq!((hint.level, hint.rule), (Level::Trouble, "no-subscription"));
     assert!(hint.advice.contains("ZMQ_SUBSCRIBE"));
-    // It is of no use yet.
+    // The socket has just been created, so it gets no hint yet.
     assert_eq!(hints(&reading(socket("SUB"), vec![], vec![]), None), []);
 }
 
@@ -125,7 +125,7 @@ fn a_slow_subscriber_is_told_with_both_rates() {
     assert_eq!((hint.level, hint.rule, hint.peer), (Level::Warning, "drops", Some(3)));
     assert_eq!(hint.evidence, "it takes 3000/s of 50 K/s; 470 K dropped in all");
     assert!(hint.what.contains("tcp://10.0.0.7:40000"));
-    // What was dropped before the earlier reading is no news.
+    // Messages dropped before the earlier reading give no hint.
     assert_eq!(hints(&now, Some(&before(&now))), []);
 }
 
@@ -147,7 +147,7 @@ fn a_mark_that_is_too_low_for_bursts_is_no_slow_subscriber() {
     let mut short = now.clone();
     short.peers[0].full_us = SECOND / 1000;
     assert!(only(&short, Some(&earlier)).evidence.contains("full at no look"));
-    // Most of the time, or at one of the looks: then it is the subscriber.
+    // If the queue is full most of the time, or in one of the readings, the subscriber is the cause.
     let mut slow = now.clone();
     slow.peers[0].full_us = 9 * SECOND;
     assert_eq!(only(&slow, Some(&earlier)).rule, "drops");
@@ -197,10 +197,10 @@ fn a_program_that_has_not_looked_for_few_messages_is_told_later() {
         "{hint}"
     );
     assert_eq!(hint.evidence, "1 message waits, as far as can be seen, for 12 s");
-    // It may be at work on it.
+    // The program may still be processing the message.
     now.peers[0].last_in = NOW - 9 * SECOND;
     assert_eq!(hints(&now, Some(&before(&now))), []);
-    // A request is told by its reply.
+    // A reply shows that the request was processed.
     now.peers[0].last_in = NOW - 12 * SECOND;
     now.peers[0].messages_out = 41;
     now.sockets[0].type_name = "REP".into();
@@ -259,14 +259,14 @@ fn a_reply_that_is_owed_is_told_where_it_is_owed() {
     assert_eq!((hint.level, hint.rule, hint.peer), (Level::Trouble, "out-of-step", Some(3)));
     assert_eq!(hint.what, "REP at tcp://*:5 has not replied to tcp://10.0.0.7:40000, and receives again");
     assert_eq!(hint.evidence, "its request came 12 s ago; 30 calls were refused lately (EFSM), 40 in all");
-    // It is at work on it, as far as can be seen.
+    // The program seems to be processing the request.
     let hint = only(&now, Some(&before(&now)));
     assert_eq!((hint.level, hint.rule), (Level::Warning, "not-replied"));
     assert_eq!(hint.evidence, "it came 12 s ago");
-    // A reply that was lost with a connection is not waited for.
+    // A REQ does not wait for a reply that was lost with a connection.
     now.peers[0].last_out = NOW;
     assert_eq!(hints(&now, Some(&before(&now))), []);
-    // And a call out of turn may have another reason.
+    // A call out of turn may also have another cause.
     now.peers[0].messages_out = 8;
     assert_eq!(only(&now, None).what, "REP at tcp://*:5 is used out of turn");
 }
@@ -282,7 +282,7 @@ fn a_request_that_is_sent_again_is_told() {
     assert_eq!((hint.level, hint.rule), (Level::Warning, "out-of-step"));
     assert!(hint.what.contains("sends again before the reply of tcp://10.0.0.7:40000 has come"), "{hint}");
     assert_eq!(hint.evidence, "1 call was refused lately (EFSM), 1 in all");
-    // One that may ask again does not wait for the former reply once another one has come.
+    // A relaxed REQ does not wait for the earlier reply once a later one has arrived.
     (now.sockets[0].out_of_turn, now.sockets[0].options) = (0, crate::Options::REQ_RELAXED);
     assert_eq!(only(&now, None).rule, "no-reply");
     now.peers[0].last_in = NOW - 39 * SECOND;
@@ -343,7 +343,7 @@ fn an_end_that_waits_says_for_what() {
     assert_eq!((hint.level, hint.rule), (Level::Trouble, "linger"));
     assert!(hint.what.contains("tcp://10.0.0.9:1"), "{hint}");
     assert!(hint.evidence.contains("5 messages, waiting for 9 s; ZMQ_LINGER waits for ever"), "{hint}");
-    // Or for sockets that were not closed.
+    // Sockets that were not closed also hold up the process.
     (now.sockets[0].state, now.sockets[0].queued_out) = (SocketState::Open, 0);
     assert_eq!(only(&now, None).rule, "open-at-exit");
 }
@@ -384,12 +384,12 @@ fn a_listener_without_peers_is_only_a_note_and_comes_last() {
     assert_eq!(hints(&now, None).len(), 3);
 }
 
-/// A measurement: `cargo test --release -p tautline-observe -- --ignored --nocapture many_peers`.
+/// Measures the rules: `cargo test --release -p tautline-observe -- --ignored --nocapture many_peers`.
 #[test]
 #[ignore = "a measurement"]
 fn the_cost_of_many_peers() {
     for count in [1_000, 10_000, 50_000] {
-        // One socket with all of them, and as many sockets with one each.
+        // First one socket with all peers, then as many sockets with one peer each.
         for sockets in [1, count] {
             let peers = (0..count).map(|id| Peer {
                 id,

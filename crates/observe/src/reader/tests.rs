@@ -2,7 +2,7 @@ use super::*;
 use crate::{Image, PeerState};
 use tautline_testkit::XorShift;
 
-/// A reading with something in each field that matters here, as a writer keeps it.
+/// Returns a reading with a value in each relevant field, as a writer would store it.
 fn sample() -> Reading {
     let process = Process { pid: 7, program: "program".into(), ..Process::default() };
     let socket = Socket { id: 3, linger_ms: -1, type_name: "PUB".into(), ..Socket::default() };
@@ -38,7 +38,7 @@ fn image(reading: &Reading) -> Image {
     image
 }
 
-/// A file whose newest image, of this sequence, is `image`.
+/// Returns a file whose newest image, with this sequence number, is `image`.
 fn file(sequence: u64, image: &[u8]) -> Vec<u8> {
     let index = (sequence % 2) as usize;
     let mut file = vec![0; HEADER + index * ROOM];
@@ -49,7 +49,7 @@ fn file(sequence: u64, image: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A description that fits whatever the image is: what lies behind it is put to the test.
+/// Parses `bytes` under a matching description, so that the test reaches the parser of records.
 fn parse_image(bytes: &[u8]) -> Result<Reading, Fault> {
     parse(&file(2, bytes))
 }
@@ -72,7 +72,7 @@ fn the_newest_whole_image_counts() {
     let place = DESCRIPTIONS[1];
     both[place..place + DESCRIPTION].copy_from_slice(&later[place..place + DESCRIPTION]);
     assert_eq!(parse(&both).unwrap().process.pid, 7);
-    // The writer is just about to describe it.
+    // The writer is about to describe this image.
     both[place + 3] ^= 1;
     assert_eq!(parse(&both).unwrap().process.pid, 6);
 }
@@ -113,7 +113,7 @@ fn records_of_a_later_library_are_read_as_far_as_they_are_known() {
     let mut later = Vec::new();
     let mut left = image.bytes();
     while !left.is_empty() {
-        // One more number and one more text in each.
+        // Add one number and one text to each record.
         let length = u32::from_le_bytes(left[..4].try_into().unwrap()) as usize;
         let numbers = usize::from(u16::from_le_bytes([left[6], left[7]]));
         let mut texts = 8 + 8 * numbers;
@@ -132,7 +132,7 @@ fn records_of_a_later_library_are_read_as_far_as_they_are_known() {
         later.extend(record);
         left = &left[length..];
     }
-    // And a record of a kind that is not known.
+    // Add a record of an unknown kind.
     later.extend([8, 0, 0, 0, 200, 0, 0, 0]);
     assert_eq!(parse_image(&later).unwrap(), written);
 }
@@ -145,8 +145,8 @@ fn records_of_an_earlier_library_lack_their_last_fields() {
     assert_eq!(reading.process, Process { pid: 42, ..Process::default() });
 }
 
-/// Neither a crash nor a hang, whatever the bytes are: random ones, and those of an image with a
-/// few changed, under a checksum that fits.
+/// The reader neither crashes nor hangs for any bytes: random bytes, and a valid image with a few
+/// bytes changed, under a matching checksum.
 #[test]
 fn random_bytes_are_read_or_refused() {
     let mut random = XorShift::new(30);

@@ -1,4 +1,4 @@
-//! Memory that is shared by a descriptor, and files.
+//! Files, and memory that is shared through a descriptor.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
@@ -41,7 +41,7 @@ unsafe extern "C" fn munmap(at: *mut c_void, length: size_t) -> c_int {
     unsafe { real(libc::SYS_munmap, [at as usize, length, 0, 0, 0, 0]) as c_int }
 }
 
-/// A call of the real kernel about memory of the simulation.
+/// Makes a call of the real kernel about simulated memory.
 unsafe fn of_memory(name: &'static str, number: c_long, fd: c_int, rest: [usize; 4]) -> i64 {
     let [a, b, c, d] = rest;
     if !ours(fd) {
@@ -185,7 +185,7 @@ unsafe extern "C" fn mkdir(path: *const c_char, mode: usize) -> c_int {
     unsafe { real(libc::SYS_mkdir, [path as usize, mode, 0, 0, 0, 0]) as c_int }
 }
 
-/// What lies in a folder of the simulation is not told.
+/// Simulated folders cannot be listed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
     type Open = unsafe extern "C" fn(*const c_char) -> *mut libc::DIR;
@@ -200,7 +200,7 @@ unsafe extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
     unsafe { std::mem::transmute::<*mut c_void, Open>(there)(path) }
 }
 
-/// Where files of the simulation are.
+/// Prefix of the paths of simulated files.
 const PLACE: &[u8] = b"/sim/";
 
 #[unsafe(no_mangle)]

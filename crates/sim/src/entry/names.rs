@@ -1,5 +1,5 @@
-//! Names of hosts: those that end in `.sim` have an address for each label before that. To ask
-//! takes time, and may fail. And names of interfaces.
+//! Names of hosts and interfaces. A host name that ends in `.sim` has one address for each label before the
+//! suffix. Resolving takes time and may fail.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use libc::{addrinfo, ifaddrs, sockaddr_in, sockaddr_in6, sockaddr_storage};
 use crate::kernel::INTERFACES;
 use crate::world::{self, Wait};
 
-/// What a label stands for: addresses of this host, and two that never answer.
+/// Addresses of the labels: some of this host, and two that never answer.
 const ADDRESSES: [(&str, &CStr); 5] = [
     ("this", c"127.0.0.1"),
     ("this6", c"::1"),
@@ -20,7 +20,7 @@ const ADDRESSES: [(&str, &CStr); 5] = [
 
 type Ask = unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
 
-/// The C library's function that has this name. Numbers it answers without any file or socket.
+/// Returns the C library's function of this name. It resolves numeric addresses without any file or socket.
 fn real_ask() -> Ask {
     static REAL: OnceLock<Ask> = OnceLock::new();
     *REAL.get_or_init(|| {
@@ -81,7 +81,7 @@ unsafe extern "C" fn getaddrinfo(
     outcome
 }
 
-/// An entry of the list of interfaces, with its address.
+/// Entry of the list of interfaces, with its address.
 #[repr(C)]
 struct Entry {
     head: ifaddrs,

@@ -1,4 +1,4 @@
-//! Threads: starting them, and waiting for their end.
+//! Starts threads and waits for their end.
 
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::world::{self, Tid, Wait};
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void) -> c_int;
 
-/// The C library's function that has this name.
+/// Returns the C library's function of this name.
 fn real_create() -> Create {
     static REAL: OnceLock<Create> = OnceLock::new();
     *REAL.get_or_init(|| {
@@ -28,11 +28,11 @@ struct New {
     argument: *mut c_void,
 }
 
-/// How often the C library looks for values that are to be dropped, at most.
+/// Most rounds in which the C library destroys thread-specific values.
 const ROUNDS: usize = 4;
 
-/// Ends the simulated thread in the last round: Rust's thread-local values have gone before, and
-/// so has what the standard library keeps of the thread, which waits for a second round.
+/// Ends the simulated thread in the last round. By then Rust's thread-local values are destroyed, and so
+/// is the standard library's own state of the thread, which needs a second round.
 extern "C" fn end(round: *mut c_void) {
     if round.addr() >= ROUNDS {
         world::end_this_thread();
@@ -45,7 +45,8 @@ fn enter_round(round: usize) {
     unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(round)) };
 }
 
-/// The key whose value has `end` called at the end of a thread that has one.
+/// Returns the key whose destructor is `end`. It runs at the end of each thread that has a value for the
+/// key.
 fn end_key() -> libc::pthread_key_t {
     static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
     *KEY.get_or_init(|| {
@@ -160,7 +161,7 @@ unsafe extern "C" fn sched_getaffinity(pid: c_int, size: usize, into: *mut libc:
     0
 }
 
-/// The threads of a simulation have no other priority than that of their turns.
+/// Simulated threads have no priority except the order of their turns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_setschedparam(_: pthread_t, _: c_int, _: *const libc::sched_param) -> c_int {
     0

@@ -1,4 +1,4 @@
-//! Clocks and sleeps; and the calls that are made by number, of which waiting for a word is one.
+//! Clocks, sleeps, and system calls by number, including futex waits.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -37,8 +37,8 @@ unsafe extern "C" fn clock_gettime(clock: c_int, into: *mut timespec) -> c_int {
     0
 }
 
-/// What the clocks have shown at the start of the simulation, in seconds; that of the wall by what
-/// it shows now.
+/// Returns the value of a clock at the start of the simulation, in seconds. For the wall clock, includes
+/// its present error.
 fn start_of(clock: c_int) -> i64 {
     match clock {
         libc::CLOCK_REALTIME => 1_800_000_000 + world::with(|world| world.kernel.wall).unwrap_or(0),
@@ -46,7 +46,7 @@ fn start_of(clock: c_int) -> i64 {
     }
 }
 
-/// A time of the clock, from the start of the simulation on.
+/// Converts a time of the clock to a time since the start of the simulation.
 fn since_start(clock: c_int, nanos: u64) -> u64 {
     nanos.saturating_sub(start_of(clock) as u64 * 1_000_000_000)
 }
@@ -159,7 +159,7 @@ unsafe extern "C" fn syscall(
     }
 }
 
-/// A call begins, before which what any thread has stored is seen.
+/// Begins a call that first makes the delayed stores of all threads visible.
 fn enter_all(name: &'static str) {
     stores::flush_all();
     world::enter(name);

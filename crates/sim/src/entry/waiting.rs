@@ -1,4 +1,4 @@
-//! Waiting for descriptors: poll and epoll sets; and what is waited for, counters and timers.
+//! Waits for descriptors with poll and epoll. Also counters and timers.
 
 use std::ffi::c_int;
 
@@ -8,13 +8,13 @@ use super::{call, finish, real, span};
 use crate::kernel::{Body, Fd, Kernel};
 use crate::world::{self, Wait, Woken};
 
-/// Waits until `ask` has an answer, `deadline` at most, and says how it ended.
+/// Waits until `ask` has an answer, or until `deadline`. Returns the outcome.
 fn wait_until<T>(
     waits_for: impl Fn() -> Wait,
     deadline: Option<u64>,
     mut ask: impl FnMut(&mut Kernel) -> Option<T>,
 ) -> Result<Option<T>, i32> {
-    // Where it may wait, also if it need not.
+    // A call that may wait is a place to stop, even if it does not need to wait.
     if deadline.is_none_or(|deadline| deadline > world::time()) {
         world::end_if_killed();
     }

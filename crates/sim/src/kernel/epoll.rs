@@ -12,9 +12,9 @@ struct Member {
     id: Id,
     events: u32,
     data: u64,
-    /// One-shot, and reported.
+    /// One-shot, and already reported.
     disabled: bool,
-    /// Edge-triggered: what was ready when it was last looked at.
+    /// Edge-triggered: the readiness at the last check.
     seen: u32,
 }
 
@@ -92,14 +92,14 @@ impl Kernel {
         Ok(0)
     }
 
-    /// Whether epoll_wait(2) would return something.
+    /// True if epoll_wait(2) would return an event.
     pub(crate) fn epoll_ready(&self, set: Fd) -> bool {
         let Ok(id) = self.id(set) else { return true };
         self.readiness(id, 0) & libc::EPOLLIN as u32 != 0
     }
 
-    /// Takes events out of a set. Their order is not the members', as it depends on what became
-    /// ready when.
+    /// Takes events out of a set. They are not in the order of the members, because the order
+    /// depends on when each became ready.
     pub(crate) fn epoll_take(&mut self, set: Fd, most: usize) -> Answer<Vec<(u32, u64)>> {
         let id = self.id(set)?;
         let Body::Epoll(epoll) = self.body(set)? else { return Err(libc::EINVAL) };

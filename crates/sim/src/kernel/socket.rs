@@ -1,10 +1,9 @@
-//! Stream sockets over tcp and of the Unix domain, and sockets for datagrams.
+//! Stream sockets over tcp and of the Unix domain, and datagram sockets.
 //!
-//! The bytes of a tcp socket wait in its `outbox` until an event [`Deliver`](Event::Deliver) takes
-//! them over to the peer's `inbox`, as far as there is room; what was delivered counts as
-//! confirmed. With a latency of 0 that happens within the call that writes, as on the loopback
-//! device. A socket of the Unix domain puts its bytes into the peer's inbox itself. Descriptors
-//! travel with the first byte of a chunk.
+//! The bytes of a tcp socket wait in its `outbox`. An event [`Deliver`](Event::Deliver) moves them to the peer's
+//! `inbox` as far as there is room. Delivered bytes count as confirmed. With a latency of 0, the writing call
+//! itself delivers them, as on the loopback device. A Unix-domain socket writes directly into the peer's inbox.
+//! Descriptors travel with the first byte of a chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +18,7 @@ mod options;
 pub(super) use datagrams::Flight;
 pub(crate) use interfaces::INTERFACES;
 
-/// A socket address, as the calls take it.
+/// Socket address in the format of the system calls.
 pub(super) type Name = Vec<u8>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +27,7 @@ enum State {
     Listening,
     Connecting,
     Connected,
-    /// It was connected, or its connect has failed.
+    /// The socket was connected, or its connect failed.
     Over,
 }
 
@@ -39,33 +38,33 @@ pub(crate) struct Socket {
     pub(crate) local: Option<Name>,
     pub(crate) remote: Option<Name>,
     peer: Option<Id>,
-    /// Connections that were not accepted yet.
+    /// Connections that are not accepted yet.
     backlog: VecDeque<Id>,
     most_waiting: usize,
     inbox: VecDeque<Chunk>,
     inbox_bytes: usize,
-    /// Those that have come, each with its sender.
+    /// Received datagrams, each with its sender.
     datagrams: VecDeque<(Name, Vec<u8>)>,
-    /// The multicast groups that it has joined, each on an interface.
+    /// Joined multicast groups, each on an interface.
     groups: Vec<([u8; 16], u32)>,
-    /// The interface that multicast leaves by, and the only one that is used, if there are such.
+    /// Outgoing interface of multicast, and the interface to which the socket is bound, if set.
     leaves_by: Option<u32>,
     device: Option<u32>,
     outbox: VecDeque<u8>,
-    /// A delivery is on its way.
+    /// True while a delivery is scheduled.
     delivering: bool,
     send_buffer: usize,
     receive_buffer: usize,
     latency: (u64, u64),
-    /// Nothing will be read, or written, any more.
+    /// True if reading, or writing, is shut down.
     shut: (bool, bool),
-    /// The end of what the peer sends was received; that of this one was delivered.
+    /// The peer's end of stream was received; this socket's end of stream was delivered.
     ended: bool,
     end_delivered: bool,
-    /// The peer's end came in order: reading tells of no error any more.
+    /// The peer's end of stream came in order. Reading reports no error after it.
     done: bool,
     error: i32,
-    /// No descriptor is left.
+    /// All descriptors are closed.
     closed: bool,
     options: BTreeMap<(i32, i32), Vec<u8>>,
 }
@@ -75,14 +74,14 @@ struct Chunk {
     rights: Vec<Id>,
 }
 
-/// What recvmsg(2) returns.
+/// Result of recvmsg(2).
 #[derive(Default)]
 pub(crate) struct Received {
     pub(crate) length: usize,
     pub(crate) rights: Vec<Id>,
 }
 
-/// What a chunk of the Unix domain counts beside its bytes.
+/// Bytes that a Unix-domain chunk counts in addition to its data.
 const OVERHEAD: usize = 512;
 
 const SO_PASSRIGHTS: i32 = 83;
@@ -151,7 +150,7 @@ impl Socket {
     }
 }
 
-/// Address and port of a name, as bytes that compare; zeroes are any address.
+/// Returns address and port of a name, as comparable bytes. Zeroes mean any address.
 fn inet(name: &[u8]) -> Option<([u8; 16], u16)> {
     let family = i32::from(u16::from_ne_bytes(*name.first_chunk()?));
     let port = u16::from_be_bytes([*name.get(2)?, *name.get(3)?]);
@@ -170,7 +169,7 @@ fn inet(name: &[u8]) -> Option<([u8; 16], u16)> {
     Some((ip, port))
 }
 
-/// The path, or abstract name, of a name of the Unix domain.
+/// Returns the path, or the abstract name, of a Unix-domain name.
 fn path(name: &[u8]) -> Option<Vec<u8>> {
     let rest = name.get(2..)?;
     match rest.first()? {
@@ -206,7 +205,7 @@ impl Kernel {
         (self.open(ids[0]), self.open(ids[1]))
     }
 
-    /// A stream of tcp or of the Unix domain that is connected, or is about to be.
+    /// True for a tcp or Unix-domain stream that is connected or connecting.
     pub(super) fn is_connection(&self, id: Id) -> bool {
         match self.objects.get(&id).map(|object| &object.body) {
             Some(Body::Socket(socket)) => matches!(socket.state, State::Connected | State::Connecting),
@@ -298,12 +297,12 @@ impl Kernel {
         }
         let socket = self.must(id);
         socket.state = State::Listening;
-        // One that is negative is as many as the system has.
+        // A negative backlog means the system's maximum.
         socket.most_waiting = usize::try_from(backlog).unwrap_or(4096).min(4096);
         Ok(0)
     }
 
-    /// The socket that listens there.
+    /// Returns the socket that listens at an address.
     fn listener(&self, ip: &[u8; 16], port: u16) -> Option<Id> {
         self.objects.iter().find_map(|(id, object)| match &object.body {
             Body::Socket(socket) if socket.state == State::Listening && !socket.closed => {
@@ -369,7 +368,7 @@ impl Kernel {
         Err(libc::EINPROGRESS)
     }
 
-    /// A request to connect arrives.
+    /// Handles an arriving connection request.
     pub(super) fn arrive_syn(&mut self, id: Id, tries: u8) {
         let Some(socket) = self.get(id).filter(|socket| socket.state == State::Connecting) else { return };
         let name = socket.remote.clone().unwrap_or_default();
@@ -384,7 +383,7 @@ impl Kernel {
         };
         let there = self.must(listener);
         if is_nowhere || is_lost || there.backlog.len() > there.most_waiting {
-            // As Linux does: not answered, and sent again.
+            // As on Linux, the request is not answered, and sent again.
             return match tries {
                 6 => self.after(0, Event::Reset(id, libc::ETIMEDOUT)),
                 _ => self.after(1_000_000_000 << tries, Event::Syn(id, tries + 1)),
@@ -397,7 +396,7 @@ impl Kernel {
         }
     }
 
-    /// Makes the other end, and lets it wait to be accepted.
+    /// Creates the server's end, and queues it to be accepted.
     fn join(&mut self, id: Id, listener: Id, name: &[u8]) {
         let domain = self.must(listener).domain;
         let mut other = Socket::new(self, domain, libc::SOCK_STREAM);
@@ -439,13 +438,13 @@ impl Kernel {
         }
         let Some(server) = self.must(id).backlog.pop_front() else { return Err(libc::EAGAIN) };
         let fd = self.open(server);
-        // The backlog's.
+        // Reference held by the backlog.
         self.release(server);
         Ok(fd)
     }
 }
 
-/// The address that a connection to `name` comes from: the same, without a port.
+/// Returns the source address of a connection to `name`: the same address, without a port.
 fn source_for(name: &[u8]) -> Name {
     let mut local = name.to_vec();
     local[2..4].fill(0);

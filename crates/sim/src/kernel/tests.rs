@@ -1,5 +1,4 @@
-//! The simulated kernel beside the real one: the same calls, drawn at random, have the same
-//! results.
+//! Compares the simulated kernel with the real one: the same random calls must have the same results.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use super::{Body, Fd, Kernel};
 use crate::faults::Faults;
 use crate::rng::Rng;
 
-/// A kernel without faults, whose network takes no time.
+/// Returns a kernel without faults and without network latency.
 fn kernel() -> Kernel {
     Kernel::new(1, Faults { buffer: (200_000, 200_000), ..Faults::default() })
 }
@@ -21,7 +20,7 @@ fn outcome(result: isize) -> Result<i64, i32> {
     if result < 0 { Err(errno()) } else { Ok(result as i64) }
 }
 
-/// A descriptor of both kernels; closed in both with `close` alone.
+/// A descriptor of both kernels. Only `close` closes it in both.
 #[derive(Debug, Clone, Copy)]
 struct Twin {
     real: RawFd,
@@ -63,7 +62,7 @@ impl Pair {
         ));
     }
 
-    /// Two connected sockets of the Unix domain.
+    /// Adds two connected Unix-domain sockets.
     fn add_unix(&mut self) {
         let mut real = [0; 2];
         let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -77,7 +76,7 @@ impl Pair {
         }
     }
 
-    /// Two connected sockets over tcp.
+    /// Adds two connected tcp sockets.
     fn add_tcp(&mut self) {
         use std::os::fd::IntoRawFd;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -231,8 +230,8 @@ impl Pair {
         self.compare("poll".to_owned(), real, simulated);
     }
 
-    /// Waits until the real kernel has delivered what was sent, which a busy machine does late. All
-    /// of it fits into the peers' buffers.
+    /// Waits until the real kernel has delivered all sent bytes, which takes longer on a busy machine. All
+    /// of them fit into the peers' buffers.
     fn settle(&self) {
         for twin in self.open.iter().filter(|twin| twin.is_stream) {
             loop {
@@ -288,7 +287,7 @@ fn run(tcp: bool, seeds: u64) {
         let mut pair = Pair::new(seed);
         pair.add_set();
         pair.add_set();
-        // One in the other.
+        // One epoll set inside the other.
         let (outer, inner) = (pair.sets[0], pair.sets[1]);
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 7 };
         // SAFETY: the event outlives the call.
@@ -348,7 +347,7 @@ fn descriptors_that_are_sent_along_come_with_the_first_byte() {
     let mut number = [0; 8];
     kernel.read(fd, &mut number).unwrap();
     assert_eq!(u64::from_ne_bytes(number), 3);
-    // What is in flight holds what it names.
+    // A message in flight keeps its descriptors open.
     kernel.send(near, b"g", &[fd]).unwrap();
     kernel.close(fd).unwrap();
     kernel.close(far).unwrap();

@@ -1,4 +1,4 @@
-//! Endpoints in all their forms, names with several addresses, and peers of one name.
+//! Endpoints in all forms, names with several addresses, and peers with the same name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -15,7 +15,7 @@ const IPV6: i32 = 42;
 const ROUTER_HANDOVER: i32 = 56;
 const LAST_ENDPOINT: i32 = 32;
 
-/// What zmq_bind(3) and zmq_connect(3) refuse, each with the errors of both.
+/// Endpoints that zmq_bind(3) and zmq_connect(3) refuse, each with the errors of both.
 const REFUSED: [(&str, Error, Error); 27] = [
     ("", Error::Invalid, Error::Invalid),
     ("tcp", Error::Invalid, Error::Invalid),
@@ -46,7 +46,7 @@ const REFUSED: [(&str, Error, Error); 27] = [
     ("vsock://x:1", Error::Invalid, Error::Invalid),
 ];
 
-/// Endpoints that are refused, and those that lead to each other.
+/// Checks endpoints that are refused, and endpoints that lead to each other.
 pub(super) fn addresses(stage: &mut Stage, rng: &mut Rng) {
     world::with(|world| world.kernel.faults.be_calm());
     let context = stage.context(rng);
@@ -54,7 +54,7 @@ pub(super) fn addresses(stage: &mut Stage, rng: &mut Rng) {
     push.set(LINGER, 0);
     for (endpoint, bind, connect) in REFUSED {
         assert_eq!(push.socket.bind(endpoint), Err(bind), "bind {endpoint}");
-        // Again: a name is looked up later, and the outcome is no error of this call.
+        // `Again`: the name is resolved later, so this call does not report the outcome.
         let wanted = if connect == Error::Again { Ok(()) } else { Err(connect) };
         assert_eq!(push.socket.connect(endpoint), wanted, "connect {endpoint}");
         assert_eq!(push.socket.unbind(endpoint).is_ok(), wanted.is_ok(), "unbind {endpoint}");
@@ -97,7 +97,7 @@ fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &st
     pull.set(IPV6, ipv6);
     push.set(IPV6, ipv6);
     pull.set(LINGER, 0);
-    // What the one before has left may still hold the address.
+    // A predecessor may still hold the address.
     while let Err(error) = pull.socket.bind(bound) {
         assert_eq!(error, Error::AddressInUse, "bind {bound}");
         pull.wait_a_moment();
@@ -118,10 +118,10 @@ fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &st
     push.set(LINGER, 0);
 }
 
-/// A name with several addresses, with a listener at one of them, or none. All are tried before the
-/// attempt counts as failed, and one that does not answer does not hold up the others.
+/// A name with several addresses, of which at most one has a listener. All are tried before the attempt
+/// counts as failed. An address that does not answer does not delay the others.
 fn several(stage: &Stage, rng: &mut Rng) {
-    // As zmq_socket_monitor(3) has them.
+    // Values from zmq_socket_monitor(3).
     const CONNECTED: u16 = 0x1;
     const CONNECT_DELAYED: u16 = 0x2;
     const CONNECT_RETRIED: u16 = 0x4;
@@ -177,8 +177,8 @@ fn several(stage: &Stage, rng: &mut Rng) {
     }
 }
 
-/// Several DEALER of one name at a ROUTER: it hears the first of them, until that one goes, or with
-/// ZMQ_ROUTER_HANDOVER the last, and when all but one have gone it hears that one.
+/// Several DEALER with the same name at a ROUTER. The ROUTER accepts the first until it disconnects, or
+/// with ZMQ_ROUTER_HANDOVER the last. After all others have disconnected, it accepts the remaining one.
 fn namesakes(stage: &mut Stage, rng: &mut Rng) {
     if rng.chance(2) {
         stage.be_calm();
@@ -225,7 +225,7 @@ fn namesakes(stage: &mut Stage, rng: &mut Rng) {
                         number += u32::from(!stays);
                     }
                 }
-                // One that is ignored stays so. It comes anew when the others have gone.
+                // An ignored peer stays ignored. It reconnects after the others have disconnected.
                 if stays && busy.left() == 0 && peer.rng.chance(20) {
                     goes();
                     peer = open(&mut rng);

@@ -1,5 +1,5 @@
-//! Senders that send some messages and then call their sockets no more, until all has come: what
-//! was sent last must not wait for a call that may never be made.
+//! Senders that send a burst, and then make no call until all of it has arrived. The last messages
+//! must not wait for a call that may never come.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -14,9 +14,9 @@ use super::{Countdown, Stage, fork, join, spawn, watch};
 use crate::rng::Rng;
 use crate::world;
 
-/// A sender and some receivers, or a crowd of them. After each burst the sender waits until all of
-/// it is heard, and makes no call meanwhile. The first bursts may come before the receivers. What
-/// is published counts for those subscribers that are known by then.
+/// A sender and one or many receivers. After each burst the sender makes no call until all of it is
+/// received. The first bursts may precede the receivers. Published messages count for the
+/// subscribers that are known at that time.
 pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     let kind = stage.kind.of_at_most(70_000);
@@ -33,7 +33,7 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
         _ if rng.chance(3) => rng.between(5, 12) as u32,
         _ => rng.between(1, 4) as u32,
     };
-    // A publisher with several endpoints, or a sender that others come to.
+    // A publisher with several endpoints, or a sender to which peers connect.
     let connects = receivers == 1 || rng.chance(2);
     let endpoints: Vec<String> =
         (0..if connects { receivers } else { 1 }).map(|_| stage.endpoint()).collect();
@@ -55,7 +55,7 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
             let mut peer = Peer::new(&context, second, fork(&mut rng));
             if publishes {
                 peer.set_bytes(SUBSCRIBE, b"");
-                // Tells that it is there.
+                // Announces this receiver.
                 peer.set_bytes(SUBSCRIBE, &[0xff, receiver as u8]);
             }
             peer.join(&endpoint, connects);
@@ -72,7 +72,7 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
     }
     let mut sender = Peer::new(&stage.context(rng), first, fork(rng));
     if publishes {
-        // Nothing is dropped. Every subscription is told (XPUB_VERBOSE).
+        // No message is dropped, and every subscription is reported (XPUB_VERBOSE).
         match rng.chance(2) {
             true => sender.set(XPUB_NODROP, 1),
             false => sender.set(SNDHWM, 0),
@@ -89,7 +89,7 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
     let mut sent = 0;
     for _ in 0..rng.between(1, 12) {
         let mut left = rng.spread(1, most);
-        // It ends soon after one more has come.
+        // The wait ends soon after one more subscriber has joined.
         let mut awaits = publishes && known.len() < receivers as usize && rng.chance(2);
         if awaits {
             left = 300;
@@ -129,8 +129,8 @@ pub(super) fn bursts(stage: &mut Stage, rng: &mut Rng) {
     sender.set(LINGER, 0);
 }
 
-/// A receiver without a high-water mark that calls its socket no more before all is sent: what its
-/// peer has sent is taken off the network nevertheless, and the sender is not held up.
+/// A receiver without a high-water mark that makes no call until all is sent. The library still
+/// reads the messages from the network, so the sender is not held up.
 pub(super) fn ahead(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     let endpoint = stage.endpoint();
@@ -172,7 +172,7 @@ pub(super) fn ahead(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&[(0, count)]);
 }
 
-/// The one that a message to an XPUB says is there.
+/// Returns the subscriber that a message to an XPUB announces.
 fn subscriber(outcome: Result<Parts, Error>) -> Option<usize> {
     match outcome {
         Ok(parts) => (parts[0].first_chunk() == Some(&[1, 0xff])).then(|| parts[0][2].into()),
@@ -181,10 +181,10 @@ fn subscriber(outcome: Result<Parts, Error>) -> Option<usize> {
     }
 }
 
-/// A PUSH that has something to send at the very times at which it sends a PING, and nothing in
-/// between; and whose peer has one to send then, too. No connection is lost.
+/// A PUSH that has a message to send exactly when it sends a PING, and no message in between. Its
+/// peer then has a PING to send, as well. No connection is lost.
 pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
-    /// More than any delay of a simulation.
+    /// Longer than any delay of a simulation.
     const INTERVAL: u64 = 20_000;
     stage.be_calm();
     if stage.transport() == "inproc" {
@@ -196,7 +196,7 @@ pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
     let begun = Arc::new(AtomicU64::new(0));
     let peers = [(SocketType::Pull, true), (SocketType::Push, false)].map(|(socket_type, binds)| {
         let mut peer = Peer::new(&stage.context(rng), socket_type, fork(rng));
-        // Behind a high-water mark an answer may wait.
+        // With a high-water mark, an answer may have to wait.
         peer.set(RCVHWM, 0);
         peer.set(HEARTBEAT_IVL, if binds && rng.chance(2) { 0 } else { INTERVAL as i32 });
         peer.set(HEARTBEAT_TIMEOUT, INTERVAL as i32 / 2);
@@ -226,7 +226,7 @@ pub(super) fn alive(stage: &mut Stage, rng: &mut Rng) {
         push.send(&kind.message(0, number)).unwrap_or_else(|error| panic!("{error}"));
     }
     std::thread::sleep(Duration::from_secs(60));
-    // From now on one may end.
+    // From now on a connection may end.
     begun.store(u64::MAX, SeqCst);
     busy.is_last();
     receiver.join().unwrap();

@@ -1,4 +1,5 @@
-//! Datagrams: RADIO and DISH, and DGRAM. What comes is what was sent; nothing need come.
+//! Datagrams: RADIO and DISH, and DGRAM. Each received message was sent, but a sent message need not
+//! arrive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
-/// What does not fit into a datagram is not sent.
+/// Longer messages do not fit into a datagram and are not sent.
 pub(super) const LONGEST: usize = 60_000;
 
 /// A DISH in some groups and RADIOs, or two DGRAM, over udp.
@@ -27,13 +28,13 @@ pub(super) fn open(context: &Context, socket_type: SocketType) -> Socket {
     socket
 }
 
-/// From now on nothing is lost on the way, some time after the beginning.
+/// After a random time, stops losing datagrams.
 pub(super) fn calm_later(rng: &mut Rng) {
     std::thread::sleep(Duration::from_micros(rng.spread(10, 3_000_000)));
     world::with(|world| (world.kernel.faults.again, world.kernel.faults.lost) = (0, 0));
 }
 
-/// Checks a message that has come; its sender.
+/// Checks a received message. Returns its sender.
 pub(super) fn check(kind: Kind, body: &[u8]) -> u32 {
     let head: [u8; 8] = *body.first_chunk().expect("a head");
     let [sender, number] = [0, 4].map(|at| u32::from_be_bytes(*head[at..].first_chunk().expect("four")));
@@ -60,7 +61,7 @@ fn groups(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
             radio.connect(ADDRESS).unwrap();
             let mut number = 0;
             while missing.left() > 0 {
-                // Or something for a group that no receiver is in.
+                // Otherwise a message for a group that no receiver has joined.
                 let is_heard = rng.chance(2);
                 let body = match is_heard {
                     true => kind.message(sender, number).remove(0),
@@ -95,7 +96,7 @@ fn group(sender: u32) -> String {
     format!("group {sender}")
 }
 
-/// Two that write to each other by their addresses.
+/// Two DGRAM that send to each other's addresses.
 fn letters(contexts: [Context; 2], kind: Kind, rng: &mut Rng) {
     let wanted = rng.between(1, 20);
     let missing: Arc<Countdown> = Countdown::new(2);

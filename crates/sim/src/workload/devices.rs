@@ -1,5 +1,5 @@
-//! Workloads beyond one pattern: a proxy, sockets that several threads share, endpoints that come
-//! and go.
+//! Workloads with several patterns or threads: a proxy, sockets shared by threads, endpoints that are bound
+//! and unbound.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -13,8 +13,7 @@ use super::peer::{LINGER, Peer, SNDHWM, SNDTIMEO};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 
-/// Without a message for so long, one that may be lost is not waited for, however often the waiting
-/// call was interrupted.
+/// Longest wait for a message that may be lost, regardless of how often the waiting call was interrupted.
 const LONG: Duration = Duration::from_millis(QUIET as u64);
 
 /// REQ clients, a proxy of ROUTER and DEALER, and REP workers.
@@ -45,10 +44,9 @@ pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
     for _ in 0..workers {
         let (context, rng, back) = (hub.clone(), fork(rng), back.clone());
         servers.push(spawn("worker", move || {
-            // All may have been answered before it comes.
+            // All requests may have been answered before this peer starts.
             let Some(mut peer) = Peer::try_new(&context, SocketType::Rep, rng) else { return };
-            // The requests of several clients come by one connection, and a reply that has no room
-            // is dropped.
+            // Requests of several clients share one connection, and a reply without room is dropped.
             peer.set(SNDHWM, 0);
             peer.join(&back, false);
             peer.set(LINGER, 0);
@@ -125,7 +123,7 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
                         }
                         heard = Instant::now();
                     }
-                    // Each call waits anew.
+                    // Each call restarts its timeout.
                     Err(Error::Interrupted) if lossy && heard.elapsed() > LONG => break,
                     Err(Error::Interrupted) => {}
                     Err(Error::Terminated) => break,
@@ -173,8 +171,8 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
     }
 }
 
-/// A PULL that binds and unbinds, and PUSH that connect and disconnect: messages may be lost, but
-/// what is sent when all is quiet again comes.
+/// A PULL that binds and unbinds, and PUSH that connect and disconnect. Messages may be lost meanwhile, but
+/// messages sent after the last change arrive.
 pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     let endpoints = [stage.endpoint(), stage.endpoint()];
     let kind = stage.kind;
@@ -189,7 +187,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("push", move || {
             let mut peer = Peer::new(&context, SocketType::Push, fork(&mut rng));
             peer.set(SNDTIMEO, 20);
-            // What is for an endpoint that is not bound any more is given up.
+            // Messages for an endpoint that is not bound any longer are given up.
             peer.set(LINGER, 500);
             let mut number = 0;
             for _ in 0..rng.between(1, 8) {
@@ -247,7 +245,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     for endpoint in &endpoints {
         let _ = peer.socket.unbind(endpoint);
     }
-    // What was closed may still hold the address for a moment.
+    // The closed listener may hold the address for a moment.
     while let Err(error) = peer.socket.bind(&endpoints[0]) {
         assert_eq!(error, Error::AddressInUse);
         peer.wait_a_moment();
@@ -258,7 +256,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     while heard.len() < senders as usize {
         match peer.recv() {
             Ok(parts) => {
-                // Messages of before count, too, but those of all senders come again and again.
+                // Earlier messages count. All senders repeat their messages.
                 let (sender, _) = ledger.enter(0, &parts);
                 if busy.left() == 0 && heard.insert(sender) {
                     last.is_last();
@@ -272,7 +270,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// One thread with several PULL, for all of which it waits with `poll`.
+/// One thread that waits for several PULL with `poll`.
 pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
     let lossy = stage.lossy;
     let ledger = stage.ledger();
@@ -310,7 +308,7 @@ pub(super) fn many(stage: &mut Stage, rng: &mut Rng) {
             .map(|pull| Item { watched: Watched::Socket(&mut pull.socket), events: POLLIN, revents: 0 })
             .collect();
         if lossy {
-            // A descriptor beside them, from which nothing comes.
+            // An additional descriptor that never becomes ready.
             items.push(Item {
                 watched: Watched::Descriptor(quiet.0.as_raw_fd()),
                 events: POLLIN,

@@ -1,5 +1,4 @@
-//! Ways in, and those that are closed: filters of addresses and users, the longest message, times
-//! that are limited, and SOCKS proxies.
+//! Admission and limits: filters of addresses and users, the longest message, timeouts, and SOCKS proxies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -31,7 +30,7 @@ const SOCKS_PASSWORD: i32 = 100;
 const RECONNECT_STOP: i32 = 109;
 const MAX_MULTIPART: i32 = 0x5441_0003;
 
-/// A PULL with filters that let its PUSH in, or keep it out.
+/// A PULL whose filters admit or refuse its PUSH.
 pub(super) fn filters(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
@@ -65,11 +64,11 @@ pub(super) fn filters(stage: &mut Stage, rng: &mut Rng) {
             }
         }
     }
-    // A listener of the program's own (ZMQ_USE_FD).
+    // A listener created by the program (ZMQ_USE_FD).
     if stage.transport() == "tcp" && rng.chance(3) {
         let own = listener(5001);
         assert_eq!(pull.socket.set_option(USE_FD, &own.to_ne_bytes()), Ok(()));
-        // From now on it is the socket's to close.
+        // From now on the socket must close the listener.
         pull.socket.bind(&endpoint).unwrap();
     } else {
         pull.join(&endpoint, true);
@@ -101,10 +100,10 @@ pub(super) fn filters(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&[(0, count)]);
 }
 
-/// A PULL that takes messages up to a length, and PUSH that send longer ones: those are not
-/// received, and nothing behind them on their connection; what comes is whole.
+/// A PULL with a maximum message length, and PUSH that exceed it. A longer message, and all later messages
+/// of its connection, are not received. Each received message is whole.
 pub(super) fn lengths(stage: &mut Stage, rng: &mut Rng) {
-    // A message that is too long is against the protocol.
+    // An oversized message violates the protocol.
     STRANGERS.store(true, SeqCst);
     stage.over_streams();
     let endpoint = stage.endpoint();
@@ -147,8 +146,8 @@ pub(super) fn lengths(stage: &mut Stage, rng: &mut Rng) {
     pull.set(LINGER, 0);
 }
 
-/// A PUSH whose peer does not listen, does not answer, or goes: it tries again as its options say,
-/// and no more often.
+/// A PUSH whose peer does not listen, does not answer, or disconnects. The PUSH reconnects as its options
+/// say, and not more often.
 pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = stage.endpoint();
@@ -170,8 +169,8 @@ pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
     match case {
         // ZMQ_RECONNECT_STOP_CONN_REFUSED: one attempt.
         0 => push.set(RECONNECT_STOP, 1),
-        // A handshake that takes too long is tried again; or, with
-        // ZMQ_RECONNECT_STOP_HANDSHAKE_FAILED or without an interval, is not.
+        // A handshake that times out is retried. With ZMQ_RECONNECT_STOP_HANDSHAKE_FAILED or without an
+        // interval, it is not.
         1 => push.set(HANDSHAKE_IVL, 200),
         2 => {
             push.set(HANDSHAKE_IVL, 200);
@@ -195,7 +194,7 @@ pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
         0 => assert!(made < 100, "{made} calls in half a minute after the last attempt"),
         2 | 3 => assert!(tried <= 2, "{tried} attempts, and the first one was to be the last"),
         _ => {
-            // Each takes the interval, which a draw may double, and the time of a handshake.
+            // Each attempt takes the interval, which a random draw may double, and the time of a handshake.
             let most = 30_000 / (interval + 200).min(500) + 2;
             assert!(tried >= 2 && u64::from(tried) <= 2 * most, "{tried} attempts, at most {most}");
         }
@@ -204,7 +203,7 @@ pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// To the first endpoint of tcp.
+/// Listens at the first tcp endpoint.
 fn listener(port: u16) -> i32 {
     let name = [&[2, 0][..], &port.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat();
     // SAFETY: integers; pointer and length are the name's.
@@ -216,7 +215,7 @@ fn listener(port: u16) -> i32 {
     }
 }
 
-/// Waits for a connection for a tenth of a second.
+/// Waits for a connection for up to 0.1 s.
 fn accept(listener: i32) -> Option<i32> {
     let mut fds = [libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 }];
     // SAFETY: an array of one; no address is asked for.
@@ -234,7 +233,7 @@ fn close(fd: i32) {
     unsafe { libc::close(fd) };
 }
 
-/// A listener that says nothing.
+/// A listener that accepts and sends no bytes.
 fn accept_silently(accepted: &AtomicU32, ends: &AtomicBool, closes: bool) {
     let fd = listener(5001);
     let mut open = Vec::new();
@@ -248,7 +247,7 @@ fn accept_silently(accepted: &AtomicU32, ends: &AtomicBool, closes: bool) {
     open.into_iter().chain([fd]).for_each(close);
 }
 
-/// A pipeline through a SOCKS proxy, which may ask for a name and a password.
+/// A pipeline through a SOCKS proxy, which may require a name and a password.
 pub(super) fn relayed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = stage.endpoint();
@@ -272,8 +271,8 @@ pub(super) fn relayed(stage: &mut Stage, rng: &mut Rng) {
             let mut push = Peer::new(&context, SocketType::Push, rng);
             let proxy = if push.rng.chance(2) { "127.0.0.1:1080" } else { "this.sim:1080" };
             push.set_bytes(SOCKS_PROXY, proxy.as_bytes());
-            // A proxy confirms what has not come, and one that is left while it says something
-            // cannot pass on the rest.
+            // A proxy confirms bytes that have not arrived. If the client closes while the proxy sends, the
+            // proxy cannot pass on the rest.
             push.set(super::peer::HEARTBEAT_IVL, 0);
             push.set(RECONNECT_IVL, 20);
             if login {
@@ -312,8 +311,8 @@ pub(super) fn relayed(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&sent);
 }
 
-/// A proxy of SOCKS 5 (RFC 1928, RFC 1929), each of whose connections has a thread. One in
-/// `refuses` is refused.
+/// A SOCKS 5 proxy (RFC 1928, RFC 1929) with one thread for each connection. Refuses one connection in
+/// `refuses`.
 fn relay(ends: &Arc<AtomicBool>, login: bool, refuses: u64, rng: &mut Rng) {
     let fd = listener(1080);
     let mut handles = Vec::new();
@@ -338,7 +337,7 @@ fn relay(ends: &Arc<AtomicBool>, login: bool, refuses: u64, rng: &mut Rng) {
     join(handles);
 }
 
-/// Exactly as many bytes as wanted.
+/// Reads exactly `N` bytes.
 fn take<const N: usize>(fd: i32, ends: &AtomicBool) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let mut n = 0;
@@ -359,7 +358,7 @@ fn take<const N: usize>(fd: i32, ends: &AtomicBool) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Sends all of it.
+/// Sends all bytes.
 fn put(fd: i32, mut bytes: &[u8], ends: &AtomicBool) -> Option<()> {
     while !bytes.is_empty() {
         let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
@@ -376,7 +375,7 @@ fn put(fd: i32, mut bytes: &[u8], ends: &AtomicBool) -> Option<()> {
     Some(())
 }
 
-/// The connection that the client has asked for, if it is not refused with `answer`.
+/// Returns the connection that the client requests, unless `answer` refuses it.
 fn negotiate(fd: i32, login: bool, answer: u8, ends: &AtomicBool) -> Option<i32> {
     let [version, methods] = take(fd, ends)?;
     assert_eq!((version, methods), (5, 1), "a greeting");
@@ -430,7 +429,7 @@ fn negotiate(fd: i32, login: bool, answer: u8, ends: &AtomicBool) -> Option<i32>
     target
 }
 
-/// Passes bytes on, both ways, until an end closes.
+/// Relays bytes in both directions until one end closes.
 fn pass_on(ends: [i32; 2], over: &AtomicBool) {
     let mut waiting: [Vec<u8>; 2] = Default::default();
     let mut has_ended = [false; 2];

@@ -1,6 +1,6 @@
-//! Workloads at the edges of what is promised: subscriptions that change, the last message of a
-//! socket that keeps one, exact high-water marks, shared memory that is full, and a context that
-//! ends while its sockets are used.
+//! Workloads at the edges of the guarantees: changing subscriptions, the last message of a conflating
+//! socket, exact high-water marks, full shared memory, and a context that ends while its sockets are in
+//! use.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
-/// Topics of [`churn`], some of which begin as others do.
+/// Topics of [`churn`]. Some are prefixes of others.
 const TOPICS: [&[u8]; 6] = [b"a", b"ab", b"abc", b"b", b"", b"ba"];
 
-/// SUB, and XSUB, that change their subscriptions while an XPUB sends. When all is quiet each of
-/// them gets what it has subscribed to at the end, and nothing else.
+/// SUB and XSUB that change their subscriptions while an XPUB sends. After the last change each receives
+/// exactly the topics of its final subscriptions.
 pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let count = rng.between(1, 5) as usize;
@@ -26,7 +26,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
         let (context, mut rng) = (stage.context(rng), fork(rng));
         let (endpoint, changing, settled) = (endpoint.clone(), changing.clone(), settled.clone());
         handles.push(spawn("sub", move || {
-            // What an XSUB asks for again its peer is told again.
+            // A repeated subscription of an XSUB is sent to its peer again.
             let is_raw = rng.chance(3);
             let socket_type = if is_raw { SocketType::XSub } else { SocketType::Sub };
             let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
@@ -62,7 +62,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
             let mut earlier = None;
             while settled.left() > 0 {
                 std::thread::sleep(Duration::from_millis(200));
-                // After a connection was lost its owner subscribes again, in a call of the program.
+                // After a lost connection the owner subscribes again, in a call of the program.
                 earlier = peer.recv_or_not().ok();
                 if earlier.as_ref().is_some_and(|parts| parts[1] == b"late") {
                     break;
@@ -102,7 +102,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
         publisher.wait_a_moment();
     }
     world::with(|world| world.kernel.faults.be_calm());
-    // Connections that were lost are there again, and all subscriptions have arrived.
+    // By then lost connections are restored, and all subscriptions have arrived.
     for _ in 0..90 {
         std::thread::sleep(Duration::from_secs(1));
         while publisher.recv_or_not().is_ok() {}
@@ -114,8 +114,7 @@ pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// A receiver that keeps the last message: it gets the last one that was sent, once it has been
-/// quiet.
+/// A conflating receiver. Once the sender is quiet, it receives the last message.
 pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let count = rng.spread(1, 300) as u32;
@@ -155,7 +154,7 @@ pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
     sender.set(SNDHWM, 0);
     sender.join(&endpoint, false);
     if types.0 == SocketType::Pub || stage.lossy {
-        // Its subscription has arrived, and nothing is lost any more.
+        // Its subscription has arrived, and no message is lost from now on.
         world::with(|world| world.kernel.faults.be_calm());
         std::thread::sleep(Duration::from_secs(60));
     }
@@ -166,8 +165,8 @@ pub(super) fn conflate(stage: &mut Stage, rng: &mut Rng) {
     sender.set(LINGER, 0);
 }
 
-/// A sender whose peer is not there takes as many messages as its high-water mark says. When the
-/// peer comes they are all there.
+/// A sender without a peer accepts exactly as many messages as its high-water mark. After the peer
+/// connects, all of them arrive.
 pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
@@ -205,7 +204,7 @@ pub(super) fn bounds(stage: &mut Stage, rng: &mut Rng) {
     sender.set(LINGER, 0);
 }
 
-/// Messages through shared memory, which is full again and again, both ways. No connection is lost.
+/// Messages in both directions through shared memory, which often fills up. No connection is lost.
 pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     world::with(|world| {
@@ -238,7 +237,7 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
                         ledger.enter(sender, &parts);
                     }
                 }
-                // All arrives, though the sender calls its socket no more.
+                // All messages arrive, though the sender makes no further call.
                 if !sends {
                     missing.is_last();
                 }
@@ -252,8 +251,8 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&sent);
 }
 
-/// Senders that ask for room before each message, of peers that have room for a few: each of them
-/// is told of it, over whatever transport.
+/// Senders that wait for room before each message. Their peers have room for a few messages. Each sender is
+/// notified of new room, over any transport.
 pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
@@ -293,7 +292,7 @@ pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
                 if !sends {
                     missing.is_last();
                 }
-                // A PAIR that goes takes what it has not received with it.
+                // A PAIR that closes discards the messages that it has not received.
                 while sends && missing.left() > 0 {
                     std::thread::sleep(Duration::from_millis(100));
                 }
@@ -304,7 +303,7 @@ pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&sent);
 }
 
-/// Sockets that send and receive for ever, until their context ends.
+/// Sockets that send and receive until their context ends.
 pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),
@@ -333,12 +332,12 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
                 for number in 0.. {
                     let outcome = match sends && (!receives || number % 2 == 0) {
                         true => peer.send_or_not(&kind.message(0, number)),
-                        // For ever, or for a moment.
+                        // Without a timeout, or with a short one.
                         false if rng.chance(2) && !sends => peer.recv().map(drop),
                         false => peer.recv_or_not().map(drop),
                     };
                     match outcome {
-                        // Without a mark it would send as much as there is memory for.
+                        // Without a high-water mark, the sender would fill all memory.
                         Ok(()) if number % 64 == 63 => peer.wait_a_moment(),
                         Ok(()) => {}
                         Err(Error::Again | Error::State) => peer.wait_a_moment(),
@@ -353,8 +352,8 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
     let start = world::time();
     let patience = rng.chance(2).then(|| Duration::from_millis(rng.spread(1, 500)));
     for context in std::mem::take(&mut stage.contexts) {
-        // In time, with what is left dropped, or when all is sent. Sockets that are used yet are
-        // asked to end, and the call is repeated.
+        // The context ends in time if it drops the remaining messages, or after all are sent. Sockets in
+        // use are asked to close, and the call is repeated.
         let mut calls = 0;
         while let Err(error) = context.terminate_within(patience) {
             let is_again = error == Error::Again && patience.is_some();
@@ -365,7 +364,7 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
     }
     let took = Duration::from_nanos(world::time() - start);
     join(handles);
-    // The longest linger, and for each context what its connections need to end in order.
+    // The longest linger, plus the time in which the connections of each context end in order.
     let stalls = world::with(|world| world.kernel.faults.stall > 0).unwrap_or(false);
     assert!(stalls || took < Duration::from_secs(30), "terminate takes {took:?}");
 }

@@ -1,5 +1,5 @@
-//! Requests and replies that are none (RFC 28): what has no envelope is not received, and what is
-//! not the reply that a REQ waits for either. Messages themselves, and errors.
+//! Malformed requests and replies (RFC 28): a message without an envelope is not received, and a REQ
+//! ignores a message that is not its reply. Also messages themselves, and errors.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::world;
 
 const REQ_CORRELATE: i32 = 52;
 
-/// A REP that is asked by DEALER, and a REQ that is answered by a ROUTER; both say much else, too.
+/// A REP with DEALER as clients, and a REQ with a ROUTER as server. The peers also send other messages.
 pub(super) fn envelopes(stage: &mut Stage, rng: &mut Rng) {
     world::with(|world| world.kernel.faults.be_calm());
     to_rep(stage, rng);
@@ -22,7 +22,7 @@ pub(super) fn envelopes(stage: &mut Stage, rng: &mut Rng) {
     errors();
 }
 
-/// Something that begins with no empty part, and is no message of [`Kind`](super::traffic::Kind).
+/// Returns a message that does not start with an empty part and is not of [`Kind`](super::traffic::Kind).
 fn nonsense(rng: &mut Rng) -> Parts {
     (0..rng.between(1, 3)).map(|_| vec![rng.next() as u8; rng.between(1, 7) as usize]).collect()
 }
@@ -46,7 +46,7 @@ fn to_rep(stage: &mut Stage, rng: &mut Rng) {
                 if rng.chance(2) {
                     peer.send(&nonsense(&mut rng)).unwrap();
                 }
-                // An envelope and nothing in it.
+                // An envelope without a body.
                 if rng.chance(8) {
                     peer.send(&[b"label".to_vec(), Vec::new()]).unwrap();
                 }
@@ -97,7 +97,7 @@ fn to_req(stage: &mut Stage, rng: &mut Rng) {
         assert!(question[head..] == body && question[head - 1].is_empty(), "question {number}");
         assert_eq!(head, if correlates { 3 } else { 2 });
         let name = question[0].clone();
-        // The reply to another question. What is no reply at all would end the connection.
+        // A reply to another request. A malformed reply would end the connection.
         for _ in 0..if correlates { rng.below(3) } else { 0 } {
             let wrong = [name.clone(), vec![0xee; 4], Vec::new(), b"late".to_vec()];
             router.send(&wrong).unwrap();
@@ -108,7 +108,7 @@ fn to_req(stage: &mut Stage, rng: &mut Rng) {
     router.set(LINGER, 0);
 }
 
-/// What a message is after it was sent, shared and changed, and what it says of its sender.
+/// Checks a message after it was sent, copied and changed, and its metadata.
 fn messages(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let context = stage.context(rng);
@@ -124,7 +124,7 @@ fn messages(stage: &mut Stage, rng: &mut Rng) {
     let mut message = Message::from_slice(&body);
     let mut copy = message.share();
     assert_eq!(message.is_shared(), copy.is_shared());
-    // What is written to one is not seen by the other.
+    // A write to one copy does not change the other.
     copy.as_mut_slice()[0] ^= 1;
     assert_eq!((message.as_slice(), copy.as_slice()[0]), (&body[..], body[0] ^ 1));
     assert!(format!("{message:?}").contains(&length.to_string()));
@@ -154,7 +154,7 @@ fn messages(stage: &mut Stage, rng: &mut Rng) {
     push.set(LINGER, 0);
 }
 
-/// Each error has a number and a text of its own.
+/// Checks that each error has a distinct number and text.
 fn errors() {
     let all = [
         Error::Again,

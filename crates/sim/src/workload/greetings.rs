@@ -1,4 +1,4 @@
-//! What sockets say of themselves and of their peers: ZMQ_HELLO_MSG, ZMQ_DISCONNECT_MSG,
+//! Messages that sockets send about themselves and their peers: ZMQ_HELLO_MSG, ZMQ_DISCONNECT_MSG,
 //! ZMQ_HICCUP_MSG, ZMQ_ROUTER_NOTIFY and ZMQ_PROBE_ROUTER.
 
 use std::collections::BTreeMap;
@@ -22,11 +22,11 @@ const WELCOME: &[u8] = b"welcome";
 const HELLO: &[u8] = b"hello from a client";
 const GONE: &[u8] = b"gone";
 const HICCUP: &[u8] = b"hiccup";
-/// For how long a call waits for a message.
+/// Longest wait of a call for a message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Clients that greet a server that greets them. Some go, and the server hears of it; then the
-/// server goes, and those that are left hear of that.
+/// Clients and a server that greet each other. Some clients disconnect, and the server is notified. Then
+/// the server closes, and the remaining clients are notified.
 pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let kind = stage.kind.of_one_part();
@@ -39,7 +39,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     let mut server = open(&stage.context(rng), types.0, rng);
     server.set_option(HELLO_MSG, WELCOME).unwrap();
     server.set_option(DISCONNECT_MSG, GONE).unwrap();
-    // Over inproc it tells of nothing.
+    // Over inproc a ROUTER sends no notifications.
     let notifies = types.0 == SocketType::Router && stage.transport() != "inproc";
     let notify = if notifies { rng.between(0, 3) as i32 } else { 0 };
     if notify != 0 {
@@ -47,7 +47,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     }
     server.bind(&endpoint).unwrap();
     let probes = types.0 == SocketType::Router && rng.chance(2);
-    // Over inproc a client is not told that the server has gone.
+    // Over inproc a client is not notified when the server closes.
     let may_stay = stage.transport() != "inproc";
     let clients: Vec<(u32, u32, bool)> = (0..rng.between(1, 5) as u32)
         .map(|at| (at, kind.count(rng, 20), may_stay && rng.chance(2)))
@@ -63,7 +63,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
                 socket.set_option(ROUTING_ID, format!("client {client}").as_bytes()).unwrap();
                 set(&mut socket, PROBE_ROUTER, probes.into());
             }
-            // PEER: which of its peers the server is.
+            // PEER: the server's number among the client's peers.
             let way = match types.1 {
                 SocketType::Peer => socket.connect_peer(&endpoint).unwrap(),
                 _ => socket.connect(&endpoint).map(|()| 0).unwrap(),
@@ -97,7 +97,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     while !is_done(&heard) || quiet == 0 {
         match hear_in_time(&mut server, types.0 == SocketType::Router) {
             Ok((peer, parts)) => {
-                // Something may follow, until nothing has for a while.
+                // More messages may follow; wait until the socket stays quiet for a while.
                 quiet = 0;
                 say(|| format!("heard {} bytes of {peer:?}", parts.concat().len()));
                 heard.entry(peer).or_default().take(kind, &parts, notify);
@@ -125,7 +125,7 @@ pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// The server goes, and says nothing before.
+/// Waits until the server closes. It must send no message before.
 fn hear_the_end(socket: &mut Socket) {
     loop {
         match hear_in_time(socket, false) {
@@ -135,7 +135,7 @@ fn hear_the_end(socket: &mut Socket) {
     }
 }
 
-/// What a server has heard of one client.
+/// Messages that the server received from one client.
 #[derive(Debug, Default)]
 struct Heard {
     hello: bool,
@@ -208,7 +208,7 @@ fn send(socket: &mut Socket, message: &mut Message) {
     world::progress();
 }
 
-/// The next message, and the peer that it is from.
+/// Returns the next message, and the peer that sent it.
 fn hear(socket: &mut Socket, named: bool) -> (Vec<u8>, Parts) {
     loop {
         match hear_in_time(socket, named) {
@@ -218,7 +218,7 @@ fn hear(socket: &mut Socket, named: bool) -> (Vec<u8>, Parts) {
     }
 }
 
-/// The same, within some seconds.
+/// Returns the next message and its peer, within some seconds.
 fn hear_in_time(socket: &mut Socket, named: bool) -> Result<(Vec<u8>, Parts), Error> {
     let mut parts = Vec::new();
     let mut message = Message::new();

@@ -1,5 +1,4 @@
-//! Workloads of what does not happen: peers that may not come in send nothing, and sockets without
-//! anything to do do nothing.
+//! Workloads about absent actions: refused peers send no message, and idle sockets make no system call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +19,8 @@ const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 
-/// Keys of 32 bytes each: the server's, and those of clients that may come in, and may not; and the
-/// passwords of those clients. No memory that is freed contains one.
+/// Keys of 32 bytes each: the server's, and those of admitted and refused clients; and the passwords of
+/// these clients. Freed memory must not contain any of them.
 struct Keys {
     server: [u8; 32],
     good: [u8; 32],
@@ -50,8 +49,8 @@ impl Drop for Keys {
     }
 }
 
-/// PUSH with and without the right password or key, and a PULL whose context has a ZAP handler,
-/// which may be slow.
+/// PUSH with and without the right password or key, and a PULL whose context has a ZAP handler. The
+/// handler may be slow.
 pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
@@ -64,7 +63,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     let total: u32 = sent.iter().map(|(_, count)| count).sum();
     let (missing, busy) = (Countdown::new(total as usize), Countdown::new(sent.len()));
     let context = Context::new();
-    // Unlike a REP it may answer when it likes, or not at all.
+    // Unlike a REP, a ROUTER may answer late or never.
     let mut handler = Peer::new(&context, SocketType::Router, fork(rng));
     handler.set(SNDHWM, 0);
     handler.join("inproc://zeromq.zap.01", true);
@@ -148,7 +147,7 @@ pub(super) fn guarded(stage: &mut Stage, rng: &mut Rng) {
     stage.contexts.push(context);
 }
 
-/// Judges clients. A whimsical one sometimes says nothing, or something else than a verdict.
+/// Judges clients. A whimsical handler sometimes sends no answer, or an invalid one.
 fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
     handler.set(LINGER, 0);
     loop {
@@ -174,7 +173,7 @@ fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
         let (status, text) = if is_good { ("200", "OK") } else { ("400", "no") };
         let mut answer = [b"1.0", question[1].as_slice(), status.as_bytes(), text.as_bytes(), b"", b""];
         match handler.rng.below(if is_whimsical { 12 } else { 1 }) {
-            // What comes of these is that the client begins anew, sooner or later.
+            // After these faults the client must start again, sooner or later.
             1 => continue,
             2 => answer[1] = b"another request",
             3 => (answer[2], answer[3]) = (b"300", b"later"),
@@ -189,8 +188,8 @@ fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
     }
 }
 
-/// Sockets of all kinds, connected, that have exchanged something. When they have nothing more to
-/// do, the process makes no system call.
+/// Connected sockets of all types that have exchanged messages. While they are idle, the process makes
+/// no system call.
 pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),
@@ -224,11 +223,11 @@ pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
         }
         peers.extend(ends);
     }
-    // Connections are made, threads for one thing or another end.
+    // By then connections are made, and temporary threads have ended.
     std::thread::sleep(Duration::from_secs(60));
     let before = world::calls();
     std::thread::sleep(Duration::from_secs(1000));
     let made = world::calls() - before;
-    // The sleep is one.
+    // The sleep is one call.
     assert!(made <= 1, "{made} system calls in 1000 seconds of nothing");
 }

@@ -1,5 +1,5 @@
-//! Workloads with peers that mean harm: what they send must not make memory grow, and what they
-//! write into shared memory must harm nothing but their own connection.
+//! Workloads with malicious peers: their messages must not make memory grow, and their writes to shared
+//! memory must harm only their own connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -22,12 +22,12 @@ const RCVBUF: i32 = 12;
 const HANDSHAKE: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
 const PING: &[u8] = b"\x04\x07\x04PING\0\0";
 const PONG: &[u8] = b"\x04\x05\x04PONG";
-/// Bytes that the process may hold more while the peers send, and more again while that goes on.
+/// Extra bytes that the process may hold while the peers send, and further growth while that goes on.
 const MOST: i64 = 1024 * 1024;
 const SLACK: i64 = 128 * 1024;
 
-/// Peers that introduce themselves, send PINGs and read nothing, to a PULL that sends PINGs too.
-/// What it has to say to them does not pile up.
+/// Peers that complete the handshake, send PINGs and read no bytes. The PULL sends PINGs as well. Its output
+/// to them must not pile up.
 pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
@@ -64,7 +64,7 @@ pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Connects and introduces itself; floods when it is time to, if it `sends`.
+/// Connects and completes the handshake. Floods at the given time, if `sends` is true.
 fn flooder(more: &AtomicBool, ends: &AtomicBool, sends: bool) {
     let fd = connect();
     say(fd, &greeting(), ends);
@@ -81,7 +81,7 @@ fn flooder(more: &AtomicBool, ends: &AtomicBool, sends: bool) {
     unsafe { libc::close(fd) };
 }
 
-/// To the first endpoint of tcp.
+/// Connects to the first tcp endpoint.
 fn connect() -> i32 {
     let name = [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat();
     // SAFETY: integers.
@@ -94,12 +94,12 @@ fn connect() -> i32 {
     fd
 }
 
-/// What a PUSH says before its messages.
+/// Returns the bytes that a PUSH sends before its messages.
 fn greeting() -> Vec<u8> {
     [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48], HANDSHAKE].concat()
 }
 
-/// Sends all of it, unless it is over.
+/// Sends all bytes, unless the workload ends.
 fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
     while !words.is_empty() && !ends.load(SeqCst) {
         let mut fds = [libc::pollfd { fd, events: libc::POLLOUT, revents: 0 }];
@@ -114,17 +114,17 @@ fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
     }
 }
 
-/// A peer that connects to a socket with heartbeats, and says nothing, or nothing after it has
-/// introduced itself. It hears PINGs, and is sent away in time.
+/// A peer that connects to a socket with heartbeats, and stays silent from the start or after the handshake.
+/// It receives PINGs, and is disconnected in time.
 pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
     let endpoint = stage.endpoint();
     let timeout = rng.spread(1, 60_000);
-    // Not too many PINGs.
+    // Limits the number of PINGs.
     let interval = rng.spread(1, 2_000).max(timeout / 2_000);
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
-    // Or the peer says in a PING of its own for how long it may be silent, in tenths of a second.
+    // Otherwise the peer's own PING grants the time for which it may be silent, in tenths of a second.
     let grants = rng.chance(3);
     pull.set(HEARTBEAT_IVL, if grants { 0 } else { interval as i32 });
     pull.set(HEARTBEAT_TIMEOUT, timeout as i32);
@@ -141,7 +141,7 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
         let [high, low] = ((timeout / 100) as u16 + 1).to_be_bytes();
         say(fd, &[&PING[..PING.len() - 2], &[high, low]].concat(), &never);
     }
-    // Silence counts from the last sign of life, not from when the peer was first watched.
+    // Silence counts from the last sign of life, not from the time when the peer was first watched.
     let speaks_again = introduces && rng.chance(2);
     if speaks_again {
         // SAFETY: no descriptor is looked at.
@@ -151,12 +151,12 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     let start = world::time();
     let heard = hear(fd);
     let took = Duration::from_nanos(world::time() - start);
-    // A thread may not run for seconds, and a connection that is not accepted is tried again later.
+    // A thread may stall for seconds, and an unaccepted connection is retried later.
     let slack = Duration::from_secs(20);
     if grants {
         assert!(heard.windows(6).any(|bytes| bytes == b"\x04\x05\x04PON"), "no PONG in {heard:x?}");
         let least = Duration::from_millis(timeout / 100 * 100);
-        // A thread that stands still may have kept it silent before that, too.
+        // A stalled thread may have extended the silence before that.
         let least_of_all = if speaks_again { Duration::ZERO } else { least };
         let fits = took >= least_of_all && took < least + slack;
         assert!(fits, "it goes {took:?} after it was silent, not {least:?}");
@@ -172,7 +172,7 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     unsafe { libc::close(fd) };
 }
 
-/// All that comes, until the end.
+/// Reads all bytes until the end of the stream.
 fn hear(fd: i32) -> Vec<u8> {
     let mut heard = Vec::new();
     loop {
@@ -196,8 +196,8 @@ fn hear(fd: i32) -> Vec<u8> {
     }
 }
 
-/// A pipeline, and in the same contexts a PUSH and a PULL over ipc into whose shared memory another
-/// thread writes what it likes. The pipeline loses nothing, and all ends as ever.
+/// A pipeline, and in the same contexts a PUSH and a PULL over ipc. Another thread writes random words into
+/// their shared memory. The pipeline loses no message, and all ends in order.
 pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
@@ -208,7 +208,7 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("victim", move || {
             let mut peer = Peer::new(&context, socket_type, fork(&mut rng));
             peer.set(LINGER, 0);
-            // Without marks they would hold as much as there is memory for.
+            // Without high-water marks they would fill all memory.
             peer.set(SNDHWM, 20);
             peer.set(RCVHWM, 20);
             peer.set(SNDTIMEO, 50);
@@ -242,7 +242,7 @@ pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Writes a word into the first page of some memory that is shared.
+/// Writes a word into the first page of a shared memory.
 fn scribble(rng: &mut Rng) {
     const PAGE: usize = 4096;
     stores::flush_all();
@@ -256,7 +256,7 @@ fn scribble(rng: &mut Rng) {
     if base < 0 {
         return;
     }
-    // The words that mean something are at the beginnings of lines.
+    // The meaningful words are at the starts of cache lines.
     let word = (base as usize + 64 * rng.below(PAGE as u64 / 64) as usize) as *mut u64;
     // SAFETY: within the page, and aligned.
     let before = unsafe { word.read_volatile() };

@@ -1,5 +1,5 @@
-//! Senders that fall silent where several rules meet: what they sent last arrives, though they call
-//! their sockets no more.
+//! Senders that fall silent where several rules interact: their last messages arrive, although they make no
+//! further call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -16,8 +16,8 @@ use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
-/// A ROUTER that sends to a crowd of DEALER, runs of messages to one and the same now and then, and
-/// answers what they ask among it. After each burst it makes no call until all is heard.
+/// A ROUTER that sends to many DEALER, now and then several messages in a row to the same one, and answers
+/// their questions in between. After each burst it makes no call until all is received.
 pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     let endpoint = stage.endpoint();
@@ -67,8 +67,7 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
         let mut to = 0;
         while left > 0 {
             left -= 1;
-            // A question, which may be the first one of its sender: it is answered, if it is not
-            // only taken.
+            // A question, possibly the first of its sender. The ROUTER either answers it or only receives it.
             let asked = if known.is_empty() { Some(router.recv()) } else { None };
             let asked = asked.or_else(|| rng.chance(6).then(|| router.recv_or_not()));
             match asked {
@@ -107,11 +106,10 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
     router.set(LINGER, 0);
 }
 
-/// A PUB to which subscribers come while it sends as fast as it can, and which does not know of
-/// them. What it has counted as sent arrives while it makes no call, to however slow ones; and
-/// nothing else does.
+/// A PUB that sends at full speed while subscribers join without its knowledge. All messages that it counts
+/// as sent arrive without a further call, also at slow subscribers. No other message arrives.
 pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
-    /// Longer than any message takes.
+    /// Longer than the delivery of any message.
     const LONG: Duration = Duration::from_secs(60);
     stage.be_calm();
     let endpoint = stage.endpoint();
@@ -150,7 +148,7 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     let mut sent = 0;
     for _ in 0..rng.between(2, 10) {
         let mut left = rng.spread(1, 300);
-        // It ends soon after one more has come, for which each message counts once more.
+        // The wait ends soon after one more subscriber has joined, for which each message counts once more.
         let mut awaits = rng.chance(2);
         if awaits {
             left = 1000;
@@ -179,9 +177,9 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Two DEALER over ipc that both send until no more is taken, and read nothing meanwhile. Then one
-/// of them receives what there is, and after that the other one: neither needs the other to read.
-/// One direction may go through shared memory, and the other not.
+/// Two DEALER over ipc that both send until their queues are full, without reading. Then one receives all
+/// messages, and after that the other: neither needs the other to read. One direction may use shared memory
+/// without the other.
 pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     stage.be_calm();
@@ -202,7 +200,7 @@ pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
     for _ in 0..rng.between(1, 6) {
         let before = sent;
         let most = kind.count_many(rng);
-        // One after the other, or in turns; the last ones are refused for long.
+        // One after the other, or in turns, until both are refused for long.
         let mut refused = [0, 0];
         while refused
             .iter()
@@ -234,8 +232,8 @@ pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
     peers.iter_mut().for_each(|peer| peer.set(LINGER, 0));
 }
 
-/// A DEALER that sends corked batches to another one, both with PINGs every few milliseconds, which
-/// the I/O threads answer. After each batch it makes no call until all is heard.
+/// A DEALER that sends corked batches to another. Both send PINGs every few milliseconds, which the I/O
+/// threads answer. After each batch the sender makes no call until all is received.
 pub(super) fn batches(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     stage.over_streams();

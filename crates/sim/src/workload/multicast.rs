@@ -1,7 +1,6 @@
-//! RADIO and DISH over multicast: groups of the network that share a port, on several interfaces,
-//! and in each of them groups of ZeroMQ. What comes was sent, whole, to a group that the receiver
-//! has joined, over the group and the interface that it has bound; and once nothing is lost, all
-//! that is to come comes.
+//! RADIO and DISH over multicast: network groups that share a port, on several interfaces, each with
+//! ZeroMQ groups. A received message was sent whole, to a group that the receiver has joined, over the
+//! network group and interface that it has bound. Once losses stop, all expected messages arrive.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +17,8 @@ const IPV6: i32 = 42;
 const MULTICAST_HOPS: i32 = 25;
 const MULTICAST_LOOP: i32 = 96;
 
-/// Where datagrams go. No two of these may hear each other, except the first two, which are one.
+/// Destinations of datagrams. The first two are the same channel. All others are isolated from each
+/// other.
 const CHANNELS: [&str; 8] = [
     "udp://239.0.0.1:7000",
     "udp://eth0;239.0.0.1:7000",
@@ -29,7 +29,7 @@ const CHANNELS: [&str; 8] = [
     "udp://[ff12::5%eth0]:7000",
     "udp://eth1;[ff12::5]:7000",
 ];
-/// RADIOs of a channel, at most.
+/// Most RADIOs of a channel.
 const MOST: u32 = 8;
 
 /// Several RADIO and DISH in one to four channels.
@@ -61,7 +61,7 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
             let (context, mut rng, missing) = (stage.context(rng), fork(rng), missing.clone());
             handles.push(spawn("radio", move || {
                 let mut radio = on_channel(&context, SocketType::Radio, channel);
-                // What does not come back to this host is not heard.
+                // Without loopback to this host, the messages are not received.
                 let mut unheard = on_channel(&context, SocketType::Radio, channel);
                 unheard.set_option(MULTICAST_LOOP, &0_i32.to_ne_bytes()).unwrap();
                 for radio in [&mut radio, &mut unheard] {
@@ -89,8 +89,8 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Receives until there are as many as wanted of each sender. Nothing comes twice that the network
-/// has not doubled.
+/// Receives until the wanted number of messages has arrived from each sender. No message arrives twice
+/// unless the network has duplicated it.
 fn listen(dish: &mut Socket, kind: Kind, channel: usize, joined: &[u32], wanted: u64) {
     let doubles = world::with(|world| world.kernel.faults.doubled > 0).unwrap_or(false);
     let mut heard = vec![BTreeSet::new(); joined.len()];
@@ -113,7 +113,7 @@ fn on_channel(context: &Context, socket_type: SocketType, channel: usize) -> Soc
     socket
 }
 
-/// One of the names that a channel has.
+/// Returns one of the names of a channel.
 fn endpoint(channel: usize, rng: &mut Rng) -> &'static str {
     if channel == 1 && rng.chance(2) { CHANNELS[0] } else { CHANNELS[channel] }
 }

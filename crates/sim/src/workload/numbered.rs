@@ -1,4 +1,4 @@
-//! Sockets whose messages have one part and whose peers have numbers: CLIENT and SERVER, and PEER.
+//! Single-part sockets whose peers have numbers: CLIENT and SERVER, and PEER.
 
 use tautline_core::{Context, Error, Flags, Message, Socket, SocketType};
 
@@ -8,7 +8,7 @@ use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
-/// Several CLIENT and a SERVER, or PEERs, of which one sends back what it receives.
+/// Several CLIENT and a SERVER, or PEERs. One of them echoes all messages.
 pub(super) fn numbered(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let kind = stage.kind.of_one_part();

@@ -91,10 +91,10 @@ pub(super) const ALL: [(&str, Program); 53] = [
     ("batches", batches),
 ];
 
-/// For how long a receiver waits that does not know whether a message was lost.
+/// Longest wait of a receiver that cannot know if a message was lost.
 pub(super) const QUIET: i32 = 60_000;
 
-/// A few, or a crowd.
+/// Returns a small or a large number.
 pub(super) fn some_or_many(rng: &mut Rng, some: u64) -> u32 {
     match rng.chance(6) {
         true => rng.between(some, 90) as u32,
@@ -125,7 +125,7 @@ pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
         if !senders_bind {
             endpoints = vec![endpoints.swap_remove(receiver as usize)];
         }
-        // A context of its own, which ends when all messages have come.
+        // A separate context, which ends after all messages have arrived.
         let context = if stage.transport == "inproc" { stage.contexts[0].clone() } else { Context::new() };
         contexts.push(context.clone());
         let (rng, ledger, missing, busy) = (fork(rng), ledger.clone(), missing.clone(), busy.clone());
@@ -135,7 +135,7 @@ pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
     for (receiver, context, endpoints, rng, ledger, missing, busy) in threads {
         let all = contexts.clone();
         handles.push(spawn("pull", move || {
-            // All may have gone to others before it comes.
+            // Others may have received all messages before this peer starts.
             let Some(mut peer) = Peer::try_new(&context, SocketType::Pull, rng) else { return };
             endpoints.iter().for_each(|endpoint| peer.join(endpoint, !senders_bind));
             if lossy {
@@ -181,7 +181,7 @@ pub(super) fn flow(stage: &mut Stage, rng: &mut Rng, senders_bind: bool) {
             if lossy {
                 peer.set(LINGER, 20_000);
             }
-            // All that it has sent arrives, though it calls its socket no more.
+            // All its messages arrive, though the sender makes no further call.
             while stays && missing.left() > 0 {
                 std::thread::sleep(Duration::from_millis(100));
             }
@@ -213,7 +213,7 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
             peer.join(&endpoint, own == 0);
             let (mut sent, mut received) = (0, 0);
             let (to_send, to_receive) = (counts[own as usize], counts[1 - own as usize]);
-            // Neither waits for the other to take what it has sent before it receives itself.
+            // Each must be able to receive before the other has taken its messages.
             peer.set(SNDTIMEO, 5);
             if lossy {
                 peer.give_up_after(QUIET);
@@ -242,8 +242,8 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
                 }
             }
             busy.is_last();
-            // A PAIR that goes takes what it has not received with it, and may make the other lose
-            // a connection: so both stay until both are done.
+            // A PAIR that closes discards the messages that it has not received, and may make the other lose
+            // a connection. So both stay until both are done.
             while busy.left() > 0 {
                 std::thread::sleep(Duration::from_millis(50));
                 if lossy {
@@ -261,7 +261,7 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&[(0, counts[0]), (1, counts[1])]);
 }
 
-/// Several REQ, or DEALER that behave so, and a REP.
+/// Several REQ, or DEALER that behave like REQ, and a REP.
 fn request(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let clients = rng.between(1, 5) as u32;
@@ -325,11 +325,11 @@ fn request(stage: &mut Stage, rng: &mut Rng) {
     }
 }
 
-/// Several DEALER and a ROUTER that sends everything back.
+/// Several DEALER and a ROUTER that echoes all messages.
 fn router(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let clients = some_or_many(rng, 5);
-    // A ROUTER drops what it has for a peer that is gone.
+    // A ROUTER drops the queued messages of a peer that disconnects.
     let lossy = stage.lossy;
     let ledger = stage.ledger();
     let busy = Countdown::new(clients as usize);
@@ -421,8 +421,8 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
         true => (stage.kind.of_bulk(), rng.between(2, 5) as u32, rng.between(50, 400) as u32),
         false => (stage.kind, some_or_many(rng, 6), stage.kind.count(rng, 400).max(3)),
     };
-    // Without high-water marks nothing is lost; with them a subscriber that is slow misses some,
-    // unless its publisher waits for it.
+    // Without high-water marks no message is lost. With them a slow subscriber misses some, unless its
+    // publisher waits for it.
     let lossy = stage.lossy;
     let waits = !lossy && rng.chance(3);
     let drops = lossy || !waits && rng.chance(2);
@@ -447,7 +447,7 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
             endpoints.push(endpoint.clone());
         }
         let (mut rng, done, heard) = (fork(rng), done.clone(), heard.clone());
-        // It has heard one message when all are sent.
+        // This subscriber has received one message when all are sent.
         let is_late = is_bulk && !waits && rng.chance(3);
         handles.push(spawn("sub", move || {
             let mut peer = Peer::new(&context, SocketType::Sub, rng);
@@ -517,7 +517,7 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
     }
 }
 
-/// Sockets of all kinds that go, with everything in flight.
+/// Sockets of all types that close with messages in flight.
 fn leave(stage: &mut Stage, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),
@@ -542,7 +542,7 @@ fn leave(stage: &mut Stage, rng: &mut Rng) {
                     if socket_type == SocketType::Sub {
                         peer.set_bytes(SUBSCRIBE, b"");
                     }
-                    // The address may still be in use by the one before.
+                    // A predecessor may still hold the address.
                     let outcome =
                         if binds { peer.socket.bind(&endpoint) } else { peer.socket.connect(&endpoint) };
                     match outcome {

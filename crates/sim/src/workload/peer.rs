@@ -33,14 +33,14 @@ const OUT_BATCH_SIZE: i32 = 102;
 const ZMQ_FD: i32 = 14;
 const ZMQ_EVENTS: i32 = 15;
 
-/// How a program waits for a socket.
+/// Method by which a program waits for a socket.
 #[derive(Debug, Clone, Copy)]
 enum Waits {
     /// With the library's poll.
     Poll,
     /// With the system's, for ZMQ_FD.
     Descriptor,
-    /// As a task.
+    /// As an async task.
     Task,
 }
 
@@ -56,26 +56,26 @@ impl Wake for Unpark {
 pub(super) struct Peer {
     pub(super) socket: Socket,
     pub(super) rng: Rng,
-    /// Of how many calls one does not wait.
+    /// One call in this many does not wait.
     polls: u64,
     waits: Waits,
-    /// It waits for a message for ever.
+    /// True if the peer waits for messages without a limit.
     patient: bool,
-    /// For how long, if not.
+    /// Limit of the wait, if not patient.
     patience: Duration,
-    /// The events that the last look has told of, which the next call must find.
+    /// Events of the last poll, which the next call must find.
     promised: i16,
-    /// Of how many calls one comes after a pause, and the longest of them, in microseconds.
+    /// One call in this many follows a pause; and the longest pause in microseconds.
     pauses: (u64, u64),
 }
 
 impl Peer {
-    /// With high-water marks and habits from `rng`.
+    /// Creates a socket with high-water marks and habits from `rng`.
     pub(super) fn new(context: &Context, kind: SocketType, rng: Rng) -> Self {
         Peer::try_new(context, kind, rng).expect("a context that has not ended")
     }
 
-    /// As `new`; none if the context has ended.
+    /// Creates a socket as `new` does, or returns `None` if the context has ended.
     pub(super) fn try_new(context: &Context, kind: SocketType, rng: Rng) -> Option<Self> {
         let mut rng = rng;
         let mut socket = match context.socket(kind) {
@@ -93,7 +93,7 @@ impl Peer {
             set(option, *rng.pick(&[1, 2, 3, 10, 1000, 0]));
         }
         if rng.chance(4) {
-            // PINGs, whose answers may take long, but not for ever.
+            // PINGs, with long but finite timeouts.
             set(HEARTBEAT_IVL, rng.spread(1, 200) as i32);
             set(HEARTBEAT_TIMEOUT, *rng.pick(&[400_000, 1_000_000]));
             set(HEARTBEAT_TTL, *rng.pick(&[0, 0, 400_000]));
@@ -115,7 +115,7 @@ impl Peer {
         self.set_bytes(option, &value.to_ne_bytes());
     }
 
-    /// If the context has ended, the next call that is to do something says so.
+    /// If the context has ended, the next call that acts reports it.
     pub(super) fn set_bytes(&mut self, option: i32, value: &[u8]) {
         match self.socket.set_option(option, value) {
             Ok(()) | Err(Error::Terminated) => {}
@@ -123,7 +123,7 @@ impl Peer {
         }
     }
 
-    /// Binds, or connects, whichever `binds` says.
+    /// Binds if `binds` is true, otherwise connects.
     pub(super) fn join(&mut self, endpoint: &str, binds: bool) {
         let mut endpoint = endpoint.to_owned();
         if !binds && self.rng.chance(4) {
@@ -136,20 +136,20 @@ impl Peer {
         say(|| format!("{} {endpoint}", if binds { "bind" } else { "connect" }));
         let outcome = if binds { self.socket.bind(&endpoint) } else { self.socket.connect(&endpoint) };
         match outcome {
-            // The next call says so, too.
+            // The next call reports `Terminated` as well.
             Ok(()) | Err(Error::Terminated) => {}
             Err(error) => panic!("{endpoint}: {error}"),
         }
     }
 
-    /// One of the numbers of ZMQ_TAUTLINE_STATISTICS.
+    /// Returns one of the numbers of ZMQ_TAUTLINE_STATISTICS.
     pub(super) fn statistic(&mut self, place: usize) -> u64 {
         let mut numbers = [0; 13 * 8];
         self.socket.option(STATISTICS, &mut numbers).unwrap();
         u64::from_ne_bytes(*numbers[8 * place..].first_chunk().expect("a number"))
     }
 
-    /// It says PING once a second at most: for what waits for minutes, or has many peers.
+    /// Limits PINGs to one a second, for workloads with waits of minutes or many peers.
     pub(super) fn say_ping_seldom(&mut self) {
         let mut interval = [0; 4];
         match self.socket.option(HEARTBEAT_IVL, &mut interval) {
@@ -159,19 +159,19 @@ impl Peer {
         }
     }
 
-    /// From now on a receive ends after some milliseconds.
+    /// Makes each receive time out after some milliseconds.
     pub(super) fn give_up_after(&mut self, millis: i32) {
         self.patient = false;
         self.patience = Duration::from_millis(millis as u64);
         self.set(RCVTIMEO, millis);
     }
 
-    /// From now on no call of it waits: it asks whether there is room, or a message, before.
+    /// Makes all calls non-blocking, each after a poll for room or for a message.
     pub(super) fn always_poll(&mut self) {
         self.polls = 1;
     }
 
-    /// The program does something else.
+    /// Simulates other work of the program.
     pub(super) fn pause(&mut self) {
         world::progress();
         if self.rng.chance(self.pauses.0) {
@@ -179,12 +179,12 @@ impl Peer {
         }
     }
 
-    /// Waits until one of `events` is there, or for a while.
+    /// Waits for one of `events`, or for a while.
     fn poll(&mut self, events: i16) -> Result<(), Error> {
         self.promised = 0;
         match self.waits {
             Waits::Poll => {}
-            // Those of several threads have none.
+            // Thread-safe sockets have no descriptor.
             Waits::Descriptor if !self.socket.is_thread_safe() => return self.wait_for_descriptor(events),
             Waits::Descriptor => {}
             Waits::Task => return self.wait_as_task(events),
@@ -302,7 +302,7 @@ impl Peer {
     }
 
     fn recv_all(&mut self) -> Result<Parts, Error> {
-        // A call that is interrupted begins anew, and so does its time.
+        // An interrupted call starts anew, with a new timeout.
         let start = std::time::Instant::now();
         self.pause();
         let polls = self.rng.chance(self.polls) && self.patient;
@@ -368,7 +368,7 @@ impl Peer {
         Ok(())
     }
 
-    /// REQ: a request, or its reply, may be lost, and it asks again.
+    /// REQ: tolerates lost requests and replies by sending again.
     pub(super) fn tolerate_losses(&mut self) {
         // ZMQ_REQ_CORRELATE, ZMQ_REQ_RELAXED.
         self.set(52, 1);
@@ -377,7 +377,7 @@ impl Peer {
         self.set(LINGER, 0);
     }
 
-    /// REQ: asks a question, to which the answer is the question.
+    /// REQ: sends a question. The expected answer is the question.
     pub(super) fn ask(&mut self, question: &[Vec<u8>], lossy: bool) {
         for _ in 0..50 {
             self.send(question).unwrap_or_else(|error| panic!("{error}"));
@@ -420,8 +420,8 @@ impl Peer {
     }
 }
 
-/// Receives a part of a message, within some time. A call that is interrupted begins anew, and so
-/// would its timeout.
+/// Receives a part of a message within `patience`. An interrupted call starts anew, and would restart the
+/// socket's own timeout.
 pub(super) fn receive(socket: &mut Socket, message: &mut Message, patience: Duration) -> Result<(), Error> {
     let start = std::time::Instant::now();
     loop {
@@ -437,9 +437,9 @@ pub(super) fn receive(socket: &mut Socket, message: &mut Message, patience: Dura
     }
 }
 
-/// What a message is called in the story: sender and number, and the length of each part.
+/// Describes a message for the trace: sender, number, and the length of each part.
 fn named(parts: &[Vec<u8>]) -> String {
-    // Behind the routing id that some peers have.
+    // Skips the routing ID that some peers have.
     let mut rest = parts.iter().filter(|part| *part != b"the same");
     let head = rest.find_map(|part| part.first_chunk::<8>().map(|head| u64::from_be_bytes(*head)));
     let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
@@ -447,7 +447,7 @@ fn named(parts: &[Vec<u8>]) -> String {
         + &format!(" of {lengths:?} bytes")
 }
 
-/// A line of the story.
+/// Prints a line of the trace.
 pub(super) fn say(text: impl FnOnce() -> String) {
     world::with(|world| world.say(&text()));
 }

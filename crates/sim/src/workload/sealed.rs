@@ -15,8 +15,8 @@ const TRUST_PEM: i32 = 105;
 const HOSTNAME: i32 = 106;
 const ENDPOINTS: [&str; 2] = ["wss://127.0.0.1:5001/", "tls+tcp://127.0.0.1:5001"];
 
-/// PUSH that trust the certificate of a PULL, and some that do not, or ask for another name. Those
-/// send nothing.
+/// PUSH that trust the certificate of a PULL, and PUSH that do not trust it or expect another name. The
+/// latter send no message.
 pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = *rng.pick(&ENDPOINTS);
@@ -52,7 +52,7 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
         let (context, rng) = (stage.context(rng), fork(rng));
         handles.push(spawn("stranger", move || {
             let mut push = Peer::new(&context, SocketType::Push, rng);
-            // Another certificate is trusted than the server's, or none.
+            // This PUSH trusts another certificate than the server's, or no certificate.
             if push.rng.chance(2) {
                 push.set_bytes(HOSTNAME, b"example.com");
             }

@@ -1,5 +1,5 @@
-//! Options: what is set is read back, what does not exist or is for other sockets is refused, and
-//! what changes while messages flow loses none of them.
+//! Options: a value reads back as it was set; unknown options, and options of other socket types, are
+//! refused; changes while messages flow lose no message.
 
 use std::collections::BTreeSet;
 
@@ -217,7 +217,7 @@ fn of_socket(socket: &mut Socket, socket_type: SocketType, rng: &mut Rng) {
             Read::Never => Err(Error::Invalid),
         };
         assert_eq!(n.map(|n| room[..n].to_vec()), wanted, "{name}");
-        // Where nothing is a value, it takes back what was set.
+        // If the option permits an empty value, it resets the option.
         let outcome = socket.set_option_null(code);
         assert!(matches!(outcome, Ok(()) | Err(Error::Invalid)), "{name} of nothing: {outcome:?}");
         let fault = option_fault(socket_type, code, value);
@@ -273,7 +273,7 @@ fn wide(socket: &mut Socket, socket_type: SocketType) {
     }
 }
 
-/// What can only be read.
+/// Options that can only be read.
 fn look_at(socket: &mut Socket, socket_type: SocketType) {
     let mut number = [0; 4];
     // ZMQ_RCVMORE, ZMQ_EVENTS, ZMQ_TYPE, ZMQ_THREAD_SAFE.
@@ -364,7 +364,7 @@ fn while_it_runs(stage: &mut Stage, rng: &mut Rng) {
     with_threads(stage, rng);
 }
 
-/// Changes an option, now and then.
+/// Changes an option now and then.
 fn change(peer: &mut Peer, mark: i32) {
     if !peer.rng.chance(4) {
         return;
@@ -375,8 +375,7 @@ fn change(peer: &mut Peer, mark: i32) {
     peer.set(option, value);
 }
 
-/// A socket that several threads may use changes its options, its endpoints, and is closed under
-/// the thread that waits.
+/// A thread-safe socket changes its options and endpoints, and is closed while another thread waits on it.
 fn with_threads(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let context = stage.context(rng);

@@ -1,4 +1,4 @@
-//! What a process shows of itself: a file of counters, and copies of messages on request.
+//! Observation of a process: a counters file, and copies of messages on request.
 
 use std::io::{Cursor, Read as _, Write as _};
 use std::os::fd::AsRawFd;
@@ -22,8 +22,8 @@ use crate::world;
 const FILE: &str = "/sim/run/tautline/4242";
 const TAP: &str = "/sim/run/tautline/4242.tap";
 
-/// A pipeline in contexts that are observed, a tool that reads the counters, and tools that ask for
-/// copies. The counters grow, and at the end they are what was sent.
+/// A pipeline in observed contexts, a tool that reads the counters, and tools that request copies. The
+/// counters grow, and finally equal the number of sent messages.
 pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (kind, lossy, ledger) = (stage.kind, stage.lossy, stage.ledger());
@@ -32,7 +32,7 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     for context in stage.contexts.iter().chain([&hub]) {
         match context.observe() {
             Ok(()) => is_shown = true,
-            // There is no room for the file.
+            // The file system has no room for the file.
             Err(error) => assert_eq!(error, Error::Os(libc::ENOSPC)),
         }
         // A second time changes nothing.
@@ -61,7 +61,7 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
         let mut push = Peer::new(&context, SocketType::Push, sender_rng);
         push.set(HEARTBEAT_IVL, 0);
         push.join(&at, false);
-        // Tools come meanwhile.
+        // Tools connect while messages flow.
         let pauses = push.rng.chance(2);
         for number in 0..count {
             if pauses && push.rng.chance(u64::from(count / 8 + 1)) {
@@ -87,7 +87,7 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
             Err(error) => panic!("{error}"),
         }
     }
-    // The thread that looks may not run for a while.
+    // The observing thread may stall for a while.
     let mut seconds = 0;
     while is_shown && !lossy && !shows_all(u64::from(count)) {
         seconds += 1;
@@ -109,7 +109,7 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     assert!(!Path::new(FILE).exists() && !Path::new(TAP).exists(), "files are left");
 }
 
-/// Whether all messages are counted. A context that had no room for its file is not shown.
+/// True if all messages are counted. A context without room for its file is not shown.
 fn shows_all(count: u64) -> bool {
     let Some(reading) = read() else { return false };
     let shown = |name: &str, counts: (u64, u64)| {
@@ -119,18 +119,18 @@ fn shows_all(count: u64) -> bool {
     shown("PULL", (count, 0)) && shown("PUSH", (0, count))
 }
 
-/// The counters now; none if there is no file, or it is written all the time.
+/// Returns the counters, or `None` if the file is missing or constantly rewritten.
 fn read() -> Option<Reading> {
     match tautline_observe::read(Path::new(FILE)) {
         Ok(reading) => Some(reading),
         Err(Fault::Missing | Fault::Busy) => None,
-        // It is not whole before its first look.
+        // The file is incomplete before its first snapshot.
         Err(Fault::Cut) => None,
         Err(fault) => panic!("{fault}"),
     }
 }
 
-/// Reads now and then: what is counted does not become less.
+/// Reads now and then, and checks that counters never decrease.
 fn look(rng: &mut Rng, ends: &AtomicBool) {
     let mut before = Reading::default();
     while !ends.load(SeqCst) {
@@ -156,7 +156,7 @@ fn look(rng: &mut Rng, ends: &AtomicBool) {
     }
 }
 
-/// Asks for copies, or for what makes no sense. Each copy is of a message that was sent.
+/// Requests copies, or sends an invalid request. Each copy must be of a sent message.
 fn tap(kind: Kind, rng: &mut Rng, ends: &AtomicBool) {
     std::thread::sleep(Duration::from_micros(rng.spread(1, 500_000)));
     let Ok(mut stream) = UnixStream::connect(TAP) else { return };

@@ -1,5 +1,4 @@
-//! STREAM, and peers that speak no ZMTP: all that they send comes, in order, and so does all that
-//! they are sent.
+//! STREAM, and peers without ZMTP: all bytes arrive in order, in both directions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +14,10 @@ use crate::world;
 
 const CONNECT_ROUTING_ID: i32 = 61;
 const STREAM_NOTIFY: i32 = 73;
-/// For how long a call waits for a message.
+/// Longest wait of a call for a message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A STREAM that sends back what it receives, and peers: plain sockets, and other STREAM.
+/// A STREAM that echoes all bytes, and its peers: plain sockets, and other STREAM.
 pub(super) fn streams(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = stage.endpoint();
@@ -70,7 +69,7 @@ pub(super) fn streams(stage: &mut Stage, rng: &mut Rng) {
     assert_eq!(server.send_message(&mut name, Flags::MORE), Err(Error::HostUnreachable));
 }
 
-/// Says its words over a socket of the system's, and hears them again.
+/// Sends `words` over a plain socket, and receives the echo.
 fn talk_plainly(words: &[u8], rng: &mut Rng) {
     let name = [&[2, 0][..], &5001_u16.to_be_bytes(), &[127, 0, 0, 1], &[0; 8]].concat();
     // SAFETY: integers.
@@ -103,7 +102,7 @@ fn talk_plainly(words: &[u8], rng: &mut Rng) {
     unsafe { libc::close(fd) };
 }
 
-/// Says its words over a STREAM, and hears them again.
+/// Sends `words` over a STREAM, and receives the echo.
 fn talk(context: &Context, endpoint: &str, words: &[u8], rng: &mut Rng) {
     let mut socket = open(context);
     let chosen = rng.chance(2);
@@ -152,7 +151,7 @@ fn set(socket: &mut Socket, option: i32, value: i32) {
 fn tell(socket: &mut Socket, peer: &[u8], bytes: &[u8]) {
     for (part, flags) in [(peer, Flags::MORE), (bytes, Flags::NONE)] {
         while let Err(error) = socket.send(part, flags) {
-            // A peer that ends as it has heard all.
+            // The peer closes after it has received all bytes.
             if error == Error::HostUnreachable {
                 return;
             }
@@ -162,7 +161,7 @@ fn tell(socket: &mut Socket, peer: &[u8], bytes: &[u8]) {
     world::progress();
 }
 
-/// The next message: whose it is, and its bytes.
+/// Returns the next message: its peer and its bytes.
 fn hear(socket: &mut Socket) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let mut parts = Vec::new();
     let mut message = Message::new();

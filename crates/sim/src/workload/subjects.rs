@@ -1,5 +1,4 @@
-//! Subscriptions: many of them, those that a program decides on, those that are turned around; and
-//! groups.
+//! Subscriptions: large numbers of them, program-controlled ones, inverted ones; and groups.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +19,7 @@ const XPUB_MANUAL_LAST_VALUE: i32 = 98;
 const ONLY_FIRST_SUBSCRIBE: i32 = 108;
 const XSUB_VERBOSE_UNSUBSCRIBE: i32 = 115;
 
-/// A subscriber, and how it subscribes.
+/// Subscribes or unsubscribes in the way of the socket type.
 fn subscribe(peer: &mut Peer, topic: &[u8], subscribes: bool) {
     if peer.socket.socket_type() == SocketType::XSub {
         let message = [&[u8::from(subscribes)], topic].concat();
@@ -30,8 +29,8 @@ fn subscribe(peer: &mut Peer, topic: &[u8], subscribes: bool) {
     }
 }
 
-/// Subscribers with hundreds of topics, many of which begin as others do. What each of them hears
-/// is what a list of its topics says.
+/// Subscribers with hundreds of topics, many of which are prefixes of others. Each must receive exactly the
+/// messages that match its list of topics.
 pub(super) fn catalogue(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     world::with(|world| world.kernel.faults.be_calm());
@@ -117,7 +116,7 @@ pub(super) fn catalogue(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Words of few letters, so that many begin as others do.
+/// Returns words of few letters, so that many are prefixes of others.
 fn words(rng: &mut Rng, most: u64) -> Vec<Vec<u8>> {
     let letters = rng.between(1, 6);
     (0..rng.spread(2, most))
@@ -158,7 +157,7 @@ pub(super) fn manual(stage: &mut Stage, rng: &mut Rng) {
                 subscribe(&mut peer, b"welcome", true);
                 assert_eq!(peer.recv().unwrap(), [b"welcome"]);
             }
-            // A SUB drops what it has not asked for. The program makes an "A" of what is asked for.
+            // A SUB drops messages that it has not requested. The program turns each request into "A".
             if kind == SocketType::Sub {
                 subscribe(&mut peer, b"A", true);
             }
@@ -172,7 +171,7 @@ pub(super) fn manual(stage: &mut Stage, rng: &mut Rng) {
             if kind == SocketType::XSub {
                 peer.send(&[b"a letter".to_vec(), vec![b'n', number]]).unwrap();
                 subscribe(&mut peer, &[b'a', number], false);
-                // It goes before the connection does.
+                // Sent before the connection ends.
                 peer.set(LINGER, 60_000);
             }
         }));
@@ -210,7 +209,8 @@ pub(super) fn manual(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// RADIO and DISH over streams or inproc: a DISH that joins and leaves hears what its groups say.
+/// RADIO and DISH over streams or inproc: a DISH that joins and leaves groups receives the messages of its
+/// groups.
 pub(super) fn groups(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     world::with(|world| world.kernel.faults.be_calm());

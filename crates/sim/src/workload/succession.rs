@@ -1,4 +1,4 @@
-//! Peers that follow each other, and sockets that go from thread to thread.
+//! Peers that succeed each other, and sockets that move between threads.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -14,24 +14,22 @@ use crate::rng::Rng;
 use crate::world;
 
 const ROUTER_HANDOVER: i32 = 56;
-/// The place of `queued_out` among the statistics.
+/// Index of `queued_out` in the statistics.
 const QUEUED_OUT: usize = 7;
-/// What one peer needs to send all that there is room for, in system calls, beside those that read
-/// what its socket holds.
+/// System calls that one peer needs to fill its room, in addition to those that read from its socket.
 const SOME: u64 = 50_000;
 
-/// Peers that come one after the other, each with something to say, to a socket that has room for
-/// one of them, or for one of their name. All of it is heard, though the receiver looks only now
-/// and then: each has been heard and has gone before the next one comes, or that would be refused,
-/// as by libzmq; but to a ROUTER that lets the next one take over, all need only have arrived. No
-/// heartbeats: what is said to a peer that has waited for long and gone resets the connection, and
-/// what it sent is lost with it.
+/// Successive peers, each with messages to send, at a socket with room for one peer, or for one peer of their
+/// name. All messages are received, though the receiver polls only now and then. Each peer has been received
+/// and has closed before the next one connects, which would otherwise be refused, as by libzmq. If a ROUTER
+/// lets the next one take over, the messages need only have arrived. Heartbeats are off: a reply to a peer
+/// that has waited for long and closed resets the connection, and its messages are lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     one_after_the_other(stage, rng, false);
 }
 
-/// The same through shared memory, and the receiver looks away when it has heard a peer's last
-/// word: the end of that one is unread when the next one comes.
+/// Successive peers through shared memory. The receiver stops reading after a peer's last message, so the end
+/// of that peer is unread when the next one connects.
 pub(super) fn heirs(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     world::with(|world| world.kernel.faults.no_memory = 0);
@@ -44,7 +42,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
     let (first, second) =
         *rng.pick(&[(SocketType::Pair, SocketType::Pair), (SocketType::Router, SocketType::Dealer)]);
     let takes_over = first == SocketType::Router && rng.chance(2);
-    // Of what a predecessor has left only a number of reads is waited for.
+    // The socket spends only a limited number of reads on the unread data of a predecessor.
     let kind = if takes_over { stage.kind.of_at_most(3_000) } else { stage.kind };
     let ledger = stage.ledger_of(kind);
     let counts: Vec<(u32, u32)> = (0..rng.between(2, 6) as u32).map(|at| (at, kind.count(rng, 40))).collect();
@@ -65,7 +63,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
     let (peers, mut rng, done) = (counts.clone(), fork(rng), busy.clone());
     let [said, heard] = [(); 2].map(|()| Arc::new(AtomicU32::new(0)));
     let (tells, hears) = (said.clone(), heard.clone());
-    // A read may take some bytes only, and costs three calls.
+    // A read may return few bytes, and costs three calls.
     let some = SOME + world::with(|world| world.kernel.faults.buffer.1).unwrap_or(0) / 4;
     let clients = spawn("clients", move || {
         let leave = |(peer, context): (Peer, Context)| {
@@ -84,12 +82,12 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
             for number in 0..count {
                 peer.send(&kind.message(sender, number)).unwrap_or_else(|error| panic!("{error}"));
                 tells.fetch_add(1, SeqCst);
-                // Several writes, after which there is memory to share.
+                // Several writes, after which the ends share memory.
                 if looks_away && rng.chance(2) {
                     std::thread::sleep(Duration::from_micros(rng.spread(10, 5_000)));
                 }
             }
-            // What a small buffer has no room for is still with the sender's system.
+            // Bytes without room in a small buffer are still in the sender's kernel.
             let waits = takes_over && !lossy && !is_inproc;
             let has_arrived = || world::with(|world| world.kernel.all_has_arrived()).unwrap_or(true);
             while waits && (peer.statistic(QUEUED_OUT) > 0 || !has_arrived()) {
@@ -99,7 +97,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
                 peer.set(LINGER, 20_000);
             }
             let leaves = match waits && rng.chance(2) {
-                // It is still there when the next one comes.
+                // It still exists when the next one connects.
                 true => stays.replace((peer, context)),
                 false => Some((peer, context)),
             };
@@ -107,7 +105,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
             while !lossy && !takes_over && hears.load(SeqCst) < tells.load(SeqCst) {
                 std::thread::sleep(Duration::from_secs(1));
             }
-            // Its end arrives. Whether it was read by then is another matter.
+            // By then its end has arrived, but may not have been read.
             let longest = world::with(|world| world.kernel.faults.latency.1).unwrap_or(0);
             let more = if rng.chance(2) { rng.spread(1, 20_000) } else { 3_000_000 };
             std::thread::sleep(Duration::from_nanos(4 * longest) + Duration::from_micros(more));
@@ -116,7 +114,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
         done.is_last();
     });
     while heard.load(SeqCst) < total {
-        // One that has heard all is in its call, and learns of the end there; or not.
+        // A receiver that has all messages learns of the end inside its call, or makes no call.
         let behind = heard.load(SeqCst) < said.load(SeqCst) || server.rng.chance(4);
         let often = if takes_over { 3 } else { 20 };
         if behind && (heard.load(SeqCst) == 0 && server.rng.chance(2) || server.rng.chance(often)) {
@@ -130,7 +128,7 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
                 let parts = if first == SocketType::Router { &parts[1..] } else { &parts };
                 ledger.enter(0, parts);
                 heard.fetch_add(1, SeqCst);
-                // Each is heard before the next one sends.
+                // Each is received before the next one sends.
                 let is_last = !takes_over && heard.load(SeqCst) == said.load(SeqCst);
                 if looks_away && is_last && server.rng.chance(3) {
                     std::thread::sleep(Duration::from_millis(server.rng.spread(1, 10_000)));
@@ -146,10 +144,10 @@ fn one_after_the_other(stage: &mut Stage, rng: &mut Rng, looks_away: bool) {
     server.set(LINGER, 0);
 }
 
-/// What several threads take turns with: a socket, and the number of its next message.
+/// A socket that several threads use in turns, and the number of its next message.
 type Turn = Arc<Mutex<Option<(Peer, u32)>>>;
 
-/// A PUSH and a PULL, each of which several threads use, one after the other.
+/// A PUSH and a PULL, each used by several threads in turns.
 pub(super) fn migrate(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (lossy, kind) = (stage.lossy, stage.kind);

@@ -1,5 +1,5 @@
-//! What a program hears of its sockets: monitors of all versions, peers, and what a proxy says on
-//! command.
+//! Reports of sockets to their program: monitors of all versions, lists of peers, and the statistics of a
+//! proxy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -21,7 +21,7 @@ const HANDSHAKE_SUCCEEDED: u64 = 0x1000;
 const HANDSHAKE_FAILED: u64 = 0x800 | 0x2000 | 0x4000;
 const PIPES_STATS: u64 = 0x10000;
 
-/// PULL and PUSH with monitors, each read by a thread of its own. The PUSH come and go.
+/// PULL and PUSH with monitors, each read by its own thread. The PUSH connect and disconnect.
 pub(super) fn monitored(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
     let endpoint = stage.endpoint();
@@ -80,7 +80,7 @@ pub(super) fn monitored(stage: &mut Stage, rng: &mut Rng) {
     let mut readers = clients.join().unwrap();
     ledger.settle(&sent);
     readers.push(reader);
-    // Without an end of what it monitors, a reader would wait for ever.
+    // Ends the monitor, because its reader would wait without end.
     pull.socket.monitor(None, 0, 1, SocketType::Pair).unwrap();
     drop(pull);
     for (reader, ends) in readers {
@@ -89,7 +89,7 @@ pub(super) fn monitored(stage: &mut Stage, rng: &mut Rng) {
     }
 }
 
-/// The thread of a reader, and whether it is to end when nothing comes.
+/// Thread of a reader, and its request to end when no event arrives.
 type Reader = (std::thread::JoinHandle<()>, Arc<AtomicBool>);
 
 /// Starts a monitor, and a thread that reads it.
@@ -101,7 +101,7 @@ fn watch(context: &Context, peer: &mut Peer, endpoint: &str, rng: &mut Rng) -> R
         (SocketType::Push, SocketType::Pull),
     ]);
     let events = if version == 1 { 0xffff } else { 0x1_ffff };
-    // What is not allowed, as zmq_socket_monitor_versioned(3) has it.
+    // Arguments that zmq_socket_monitor_versioned(3) refuses.
     for (endpoint, version, kind, error) in [
         ("tcp://127.0.0.1:9", 1, SocketType::Pair, Error::ProtocolNotSupported),
         ("inproc://x", 9, SocketType::Pair, Error::Invalid),
@@ -125,12 +125,12 @@ fn watch(context: &Context, peer: &mut Peer, endpoint: &str, rng: &mut Rng) -> R
     reader.join(endpoint, false);
     let ends = Arc::new(AtomicBool::new(false));
     let over = ends.clone();
-    // A PUB does not hear of its subscriber before its first events.
+    // A PUB learns of its subscriber after its first events, which are lost.
     let is_whole = writes != SocketType::Pub;
     (spawn("monitor", move || read(&mut reader, version, is_whole, &over)), ends)
 }
 
-/// Events are whole, and in an order that connections can have.
+/// Checks that events are whole, and in an order that connections can have.
 fn read(reader: &mut Peer, version: i32, is_whole: bool, ends: &AtomicBool) {
     let (mut opened, mut in_use, mut lost, mut failed, mut stopped) = (0, 0, 0, 0, false);
     loop {
@@ -177,8 +177,8 @@ fn read(reader: &mut Peer, version: i32, is_whole: bool, ends: &AtomicBool) {
     }
 }
 
-/// A DEALER that waits for its peers, asks about them, and parts with them; PUB and SUB that wait
-/// for subscriptions; a SERVER that sends one of its peers away.
+/// A DEALER that waits for its peers, queries them, and disconnects them; PUB and SUB that wait for
+/// subscriptions; a SERVER that disconnects one of its peers.
 pub(super) fn peers(stage: &mut Stage, rng: &mut Rng) {
     world::with(|world| world.kernel.faults.be_calm());
     let endpoint = stage.endpoint();
@@ -316,7 +316,7 @@ pub(super) fn steered(stage: &mut Stage, rng: &mut Rng) {
     let (front, back, steering) = (stage.endpoint(), stage.endpoint(), "inproc://steering");
     world::with(|world| {
         world.kernel.faults.be_calm();
-        // A proxy that is interrupted begins anew, with nothing counted.
+        // An interrupted proxy starts anew, with all counters at 0.
         world.kernel.faults.interrupted = 0;
     });
     let kind = stage.kind;
@@ -404,7 +404,7 @@ pub(super) fn steered(stage: &mut Stage, rng: &mut Rng) {
         assert!(!pauses || first == second, "a proxy that is paused passes on: {first:?}, {second:?}");
         for (numbers, before) in [(first, last), (second, first)] {
             assert!(numbers.iter().zip(before).all(|(now, before)| *now >= before), "fewer than {before:?}");
-            // What comes in at the front goes out at the back.
+            // All input of the frontend leaves through the backend.
             assert_eq!((numbers[0], numbers[1]), (numbers[6], numbers[7]));
         }
         last = second;

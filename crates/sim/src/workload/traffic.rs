@@ -1,5 +1,4 @@
-//! Messages whose whole content follows from their sender and their number, so that a receiver
-//! knows each of them.
+//! Messages whose content follows from their sender and number, so that a receiver can check each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -7,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::rng::Rng;
 
-/// How many messages a sender has at most.
+/// Most messages of a sender.
 pub(super) static MOST: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// What all messages of a simulation are like.
+/// Properties of all messages of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     seed: u64,
     most_parts: u64,
     longest: u64,
-    /// The longest part of three in four.
+    /// Longest part of three messages in four.
     usual: u64,
 }
 
@@ -32,44 +31,44 @@ impl Kind {
         }
     }
 
-    /// The same with messages of which many fit into a buffer.
+    /// Returns this kind with messages so short that many fit into a buffer.
     pub(super) fn of_short_messages(self) -> Self {
         self.of_at_most(9_000)
     }
 
-    /// The same with parts of `longest` bytes at most.
+    /// Returns this kind with parts of at most `longest` bytes.
     pub(super) fn of_at_most(self, longest: u64) -> Self {
         Kind { longest: self.longest.min(longest), ..self }
     }
 
-    /// The same with messages of a few hundred bytes, not one in four of which is a longer one.
+    /// Returns this kind with messages of a few hundred bytes, fewer than one in four of which is longer.
     pub(super) fn of_bulk(self) -> Self {
         Kind { longest: 3_000, usual: 1_500, ..self }
     }
 
-    /// The same with one part for each message.
+    /// Returns this kind with one part for each message.
     pub(super) fn of_one_part(self) -> Self {
         Kind { most_parts: 1, ..self }
     }
 
-    /// How many messages a sender has that fills buffers again and again.
+    /// Returns the number of messages of a sender that fills buffers repeatedly.
     pub(super) fn count_many(&self, rng: &mut Rng) -> u32 {
         let most = (1_500_000 / (self.longest * self.most_parts)).clamp(200, 3000);
         rng.spread(50, most.min(MOST.load(Relaxed).max(1))) as u32
     }
 
-    /// How many messages a sender has: up to `most`, or as many as are some megabytes.
+    /// Returns the number of messages of a sender: up to `most`, or some megabytes.
     pub(super) fn count(&self, rng: &mut Rng, most: u64) -> u32 {
         let most = most.min(MOST.load(Relaxed)).min(30 + 3_000_000 / (self.longest * self.most_parts));
         rng.spread(1, most) as u32
     }
 
-    /// The number of a message.
+    /// Returns the number of a message.
     pub(super) fn number(parts: &Parts) -> u32 {
         parts[0].get(4..8).and_then(<[u8]>::first_chunk).map_or(0, |number| u32::from_be_bytes(*number))
     }
 
-    /// The message number `number` of a sender. Its first part begins with both.
+    /// Returns message `number` of a sender. Its first part starts with both numbers.
     pub(super) fn message(&self, sender: u32, number: u32) -> Parts {
         let mut rng = Rng::new(self.seed, u64::from(sender) << 32 | u64::from(number));
         let parts = rng.between(1, self.most_parts);
@@ -93,12 +92,12 @@ impl Kind {
     }
 }
 
-/// What was received.
+/// Record of the received messages.
 pub(super) struct Ledger {
     kind: Kind,
-    /// Whether a message may be missing.
+    /// True if messages may be missing.
     lossy: bool,
-    /// Whether all messages of a sender take the same way to a receiver.
+    /// True if all messages of a sender take the same path to a receiver.
     ordered: bool,
     all: Mutex<BTreeSet<(u32, u32)>>,
     last: Mutex<BTreeMap<(u32, u32), u32>>,
@@ -110,8 +109,9 @@ impl Ledger {
         Ledger { kind, lossy, ordered, all: Mutex::default(), last: Mutex::default(), seen: Mutex::default() }
     }
 
-    /// `receiver` has received this: it is a message that was sent, whole, later than the last one
-    /// of its sender. Returns the sender and how many of its messages have come, to all.
+    /// Records a message that `receiver` has received. Checks that the message was sent, is whole, and is
+    /// later than the last one of its sender. Returns the sender and the number of its messages that all
+    /// receivers have received.
     pub(super) fn enter(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
         crate::world::progress();
         let first = parts.first().map(Vec::as_slice).unwrap_or_default();
@@ -144,8 +144,8 @@ impl Ledger {
         (sender, *seen)
     }
 
-    /// All messages of these senders, each with how many it has sent, have come, if none may be
-    /// missing.
+    /// Checks that all messages of these senders have arrived, if none may be missing. Each sender comes with
+    /// the number of its messages.
     pub(super) fn settle(&self, senders: &[(u32, u32)]) {
         let seen = self.seen.lock().unwrap();
         for (sender, sent) in senders {

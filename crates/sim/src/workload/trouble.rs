@@ -1,5 +1,4 @@
-//! Workloads with peers that misbehave: processes that are killed and start again, and strangers
-//! that speak no ZMTP.
+//! Workloads with faulty peers: processes that are killed and restarted, and strangers without ZMTP.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -17,14 +16,14 @@ use super::{Stage, fork, spawn};
 use crate::rng::Rng;
 use crate::world::{self, Process};
 
-/// What the processes of [`crash`] share with the one that kills them.
+/// State that the processes of [`crash`] share with their killer.
 struct Scene {
     endpoint: String,
     kind: Kind,
     ledger: Arc<Ledger>,
-    /// Each start of a process is another sender, or receiver.
+    /// Each start of a process counts as a new sender or receiver.
     starts: AtomicU32,
-    /// The senders that the last receiver has heard.
+    /// Senders that the last receiver has received from.
     heard: Mutex<(u32, BTreeSet<u32>)>,
     ends: AtomicBool,
 }
@@ -35,11 +34,11 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// A PULL and some PUSH, each a process, which are killed and start again. The last ones hear each
-/// other.
+/// A PULL and some PUSH, each in a process that is killed and restarted. The last processes exchange
+/// messages.
 pub(super) fn crash(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
-    // A thread that waits for another one of its process, as that of a timer does, is not killed.
+    // A thread that waits for another thread of its process, such as a timer thread, is not killed.
     world::with(|world| world.kernel.faults.sandbox = false);
     let scene = Arc::new(Scene {
         endpoint: stage.endpoint(),
@@ -62,7 +61,7 @@ pub(super) fn crash(stage: &mut Stage, rng: &mut Rng) {
         let program: Program = if victim < clients.len() { push } else { pull };
         let new = start(&scene, rng, program);
         let old = std::mem::replace(clients.get_mut(victim).unwrap_or(&mut server), new);
-        // It has no end that could be waited for.
+        // Its end cannot be awaited.
         std::mem::forget(old.thread);
     }
     let wanted: BTreeSet<u32> = clients.iter().map(|client| client.start).collect();
@@ -117,7 +116,7 @@ fn pull(scene: &Scene, start: u32, context: &Context, rng: Rng) {
     let mut peer = Peer::new(context, SocketType::Pull, rng);
     peer.set(LINGER, 0);
     peer.give_up_after(50);
-    // The one before may not be gone yet.
+    // The previous process may still exist.
     while let Err(error) = peer.socket.bind(&scene.endpoint) {
         assert_eq!(error, Error::AddressInUse, "bind");
         peer.wait_a_moment();
@@ -138,8 +137,8 @@ fn pull(scene: &Scene, start: u32, context: &Context, rng: Rng) {
     }
 }
 
-/// The pipeline, and strangers at its first endpoint: nothing that they send is received, and
-/// nothing else is lost.
+/// The pipeline, with strangers at its first endpoint. Their messages are not received, and no other
+/// message is lost.
 pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     let web = stage.transport() == "ws";
@@ -160,7 +159,7 @@ pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
     super::join(strangers);
 }
 
-/// Connects some times, and says something that is wrong sooner or later.
+/// Connects several times, and sends invalid bytes sooner or later.
 fn stranger(name: &[u8], web: bool, mut rng: Rng) {
     for _ in 0..rng.between(1, 8) {
         world::progress();
@@ -195,8 +194,8 @@ fn stranger(name: &[u8], web: bool, mut rng: Rng) {
     }
 }
 
-/// What a stranger says in place of a WebSocket: a request, with what it needs or not (RFC 6455),
-/// and then frames of any kind.
+/// Returns a stranger's WebSocket input: a request with or without the required headers (RFC 6455), and
+/// then frames of any kind.
 fn request(rng: &mut Rng) -> Vec<u8> {
     let lines = [
         "Host: 127.0.0.1",
@@ -237,7 +236,7 @@ fn request(rng: &mut Rng) -> Vec<u8> {
     words
 }
 
-/// What a stranger says: noise, or the beginning of ZMTP and then noise.
+/// Returns a stranger's input: noise, or the start of ZMTP and then noise.
 fn greeting(rng: &mut Rng) -> Vec<u8> {
     let mut words = Vec::new();
     let noise = |rng: &mut Rng, words: &mut Vec<u8>| {
@@ -246,7 +245,7 @@ fn greeting(rng: &mut Rng) -> Vec<u8> {
         }
     };
     if rng.chance(4) {
-        // What does not begin so is a peer of ZMTP 1.0, and what it says are messages.
+        // A peer without this start is a peer of ZMTP 1.0, whose bytes are messages.
         words.extend([0xff, 1, 2, 3, 4, 5, 6, 7, 8, 0x7f, 3]);
         noise(rng, &mut words);
         return words;
@@ -255,7 +254,7 @@ fn greeting(rng: &mut Rng) -> Vec<u8> {
     if rng.chance(2) {
         let ready = b"\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
         words.extend([&[4, ready.len() as u8][..], ready].concat());
-        // A frame with bits that mean nothing, or one that never ends.
+        // A frame with undefined bits, or an endless frame.
         let flags = if rng.chance(2) { 0xfa } else { 2 };
         words.extend([&[flags][..], &(rng.next() >> 24).to_be_bytes()].concat());
     }

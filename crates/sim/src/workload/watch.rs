@@ -1,4 +1,4 @@
-//! What a socket tells of its connections, as a part of the story; and in which order it may.
+//! Writes the connection events of a socket to the trace, and checks their order.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,10 @@ const ACCEPTED: u32 = 0x20;
 const HANDSHAKE_SUCCEEDED: u32 = 0x1000;
 const HANDSHAKE_FAILED: u32 = 0x800 | 0x2000 | 0x4000;
 
-/// The least of the reasons of LOST that are no errno (ZMQ_PROTOCOL_ERROR_ZMTP_UNSPECIFIED).
+/// Smallest reason of LOST that is not an errno (ZMQ_PROTOCOL_ERROR_ZMTP_UNSPECIFIED).
 const PROTOCOL_ERROR: u64 = 0x1000_0000;
 
-/// There are peers that are no sockets of ours, and may break the protocol.
+/// True if foreign peers take part, which may break the protocol.
 pub(super) static STRANGERS: AtomicBool = AtomicBool::new(false);
 
 /// An observer for one socket.
@@ -50,8 +50,8 @@ pub(super) fn observer() -> Arc<Observer> {
     })
 }
 
-/// An observer that notes when the first connection is in use, and does not let one be lost before
-/// the time that is noted is `u64::MAX`.
+/// Returns an observer that records when the first connection is in use. No connection may be lost until
+/// the recorded time is `u64::MAX`.
 pub(super) fn steady(begun: Arc<AtomicU64>) -> Arc<Observer> {
     Arc::new(move |seen: &Observed<'_>| {
         say(|| format!("event {:#x} {} {} {}", seen.event, seen.value, seen.local, seen.remote));

@@ -1,11 +1,11 @@
-//! Threads that stand still where it matters. A fault between threads is often one of a few steps:
-//! while one thread stands between two of them, another has to do all of what it does. Slices of
-//! equal length hardly ever end there, least of all where threads seldom come.
+//! Delays threads at critical points. A race often needs a window of a few steps: while one thread
+//! stands between two steps, another thread must complete its work. Slices of equal length rarely end
+//! in such a window, especially in rarely executed code.
 //!
-//! So the seed draws places, each as likely as another, however often it is come to: a line of the
-//! engine with an atomic or a lock, or a system call behind such a line. A thread that comes to one
-//! stands there until no other can run (delay-bounded scheduling), or for a while; at the first
-//! times, and then ever less often.
+//! So the seed draws places, each equally likely, regardless of how often it is executed. A place is a
+//! line of the engine with an atomic or a lock, or a system call behind such a line. A thread that
+//! arrives there is delayed until no other can run (delay-bounded scheduling), or for a while. This
+//! happens at the first arrivals, and then ever less often.
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,14 +13,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{ARE_DELAYS, ME, NOW, PLACE, POINTS, State, World, change_threads, world};
 use crate::rng::Rng;
 
-/// Places that are told apart: more than the engine has.
+/// Number of entries for places, more than the engine has.
 const PLACES: usize = 8192;
-/// The most delays of a simulation.
+/// Most delays of a simulation.
 const MOST: u32 = 300;
 
 pub(super) struct Delays {
     rng: Rng,
-    /// Of as many places as this, one is drawn.
+    /// One place in this many is drawn.
     one_in: u64,
     /// Open addressing by the key of each place. No two places share an entry, and places are drawn
     /// in the order in which threads first come to them: a seed does the same when lines move.
@@ -31,7 +31,7 @@ pub(super) struct Delays {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Unseen,
-    /// Threads stand there after they have come by this often; how often one has stood.
+    /// Threads are delayed here after this many arrivals. Counts the delays.
     Drawn {
         after: u64,
         stood: u32,
@@ -46,14 +46,14 @@ impl std::fmt::Debug for Delays {
 }
 
 impl Delays {
-    /// Those of a seed.
+    /// Draws the delays of a seed.
     pub(super) fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed, 5);
         let one_in = *rng.pick(&[4, 12, 40]);
         Delays { rng, one_in, places: vec![(0, Place::Unseen); PLACES], left: MOST }
     }
 
-    /// Whether the thread that comes to a place stands there.
+    /// True if the thread that arrives at a place is delayed.
     fn stands_at(&mut self, key: usize) -> bool {
         let first = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let mut slots = (0..PLACES).map(|step| (first + step) % PLACES);
@@ -64,7 +64,7 @@ impl Delays {
         if matches!(place, Place::Unseen) {
             *known = key;
             *place = match self.rng.chance(self.one_in) {
-                // Some are come to once.
+                // Some places are executed only once.
                 true => Place::Drawn { after: self.rng.below(2) * self.rng.below(6), stood: 0 },
                 false => Place::Other,
             };
@@ -85,7 +85,7 @@ impl Delays {
     }
 }
 
-/// The calling thread is about to do what the engine does at `place`.
+/// Called before the engine's action at `place`.
 #[inline]
 pub(super) fn at_point(place: &'static Location<'static>) {
     if ARE_DELAYS.load(Relaxed) {
@@ -95,15 +95,14 @@ pub(super) fn at_point(place: &'static Location<'static>) {
     }
 }
 
-/// The calling thread is about to do a system call.
+/// Called before a system call.
 pub(super) fn at_call(name: &'static str) {
     if ARE_DELAYS.load(Relaxed) {
         stand_at(PLACE.get() ^ hash(name.as_bytes()).rotate_left(20), || format!("a call: {name}"));
     }
 }
 
-/// A good moment for another thread to run, and now and then for a timer to expire: the calling
-/// thread keeps a store back.
+/// Lets another thread run, and now and then a timer expire, while the calling thread delays a store.
 pub(crate) fn linger(place: &'static Location<'static>) {
     if ME.get() == 0 || while_late(place) || !world().rng.chance(3) {
         return;
@@ -116,17 +115,17 @@ pub(crate) fn linger(place: &'static Location<'static>) {
     change_threads(true);
 }
 
-/// The calling thread keeps a store back, and has loaded something at `place`. Whether it has stood
-/// there.
+/// Called after the calling thread, which delays a store, has loaded a value at `place`. Returns true
+/// if the thread was delayed.
 fn while_late(place: &'static Location<'static>) -> bool {
     let key = key(place).rotate_left(32);
     ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))
 }
 
-/// What a place is told apart by.
+/// Returns the key of a place. It is the same in each build as long as the line number is the same.
 fn key(place: &Location<'_>) -> usize {
     let file = place.file().as_bytes();
-    // Before the ending.
+    // The part before the extension.
     let end = file.len().saturating_sub(3);
     hash(&file[end.saturating_sub(12)..end]) ^ (place.line() as usize) << 40
 }
@@ -148,7 +147,7 @@ fn stand_at(key: usize, text: impl FnOnce() -> String) -> bool {
 }
 
 impl World {
-    /// The calling thread does not run for a while.
+    /// Delays the calling thread.
     fn stand(&mut self, text: impl FnOnce() -> String) {
         let Some(delays) = &mut self.delays else { return };
         let for_a_while = delays.rng.chance(4);
@@ -164,7 +163,7 @@ impl World {
         }
     }
 
-    /// No other thread can run: one of those that stand goes on. False: there is none.
+    /// Resumes a delayed thread if no other can run. Returns false if no thread is delayed.
     pub(super) fn go_on(&mut self, now: u64) -> bool {
         let points = POINTS.load(Relaxed);
         let standing: Vec<usize> = (0..self.threads.len())

@@ -1,9 +1,9 @@
-//! Processes: threads and descriptors that go together. They share the memory of the real process,
-//! and with it what the engine keeps for all of its contexts.
+//! Processes: groups of threads and descriptors. They share the memory of the real process, including the
+//! engine's state for all its contexts.
 //!
-//! A process that is killed stops where its threads wait. One that does not wait goes on until it
-//! does: it may hold a lock of what the processes share. When the last one has stopped, the
-//! process's descriptors are closed, as a kernel does.
+//! A killed process stops where its threads wait. A thread that does not wait goes on until it does, because
+//! it may hold a lock that processes share. When the last thread has stopped, the descriptors of the process
+//! are closed, as a kernel does.
 
 #[cfg(simulated)]
 use super::Thread;
@@ -13,7 +13,7 @@ use crate::memory::Stack;
 
 pub(crate) type Process = u32;
 
-/// From now on the calling thread's next thread begins a new process.
+/// Makes the next thread of the calling thread start a new process.
 pub(crate) fn begin_process() -> Process {
     with(|world| {
         world.processes += 1;
@@ -23,7 +23,7 @@ pub(crate) fn begin_process() -> Process {
     .unwrap_or(0)
 }
 
-/// Ends a process, which is not the caller's.
+/// Kills a process other than the caller's.
 pub(crate) fn kill(process: Process) {
     with(|world| {
         world.say(&format!("kill process {process}"));
@@ -38,14 +38,14 @@ pub(crate) fn kill(process: Process) {
     });
 }
 
-/// Whether the calling thread's process has been killed, and it waits for what may take long.
+/// True if the calling thread's process has been killed, and the wait may take long.
 pub(super) fn is_to_stop(me: Tid, wait: &Wait) -> bool {
     let world = world();
     let process = world.thread(me).process;
     world.killed.contains(&process) && matches!(wait, Wait::Poll(_) | Wait::Epoll(_) | Wait::Time)
 }
 
-/// The calling thread ends if its process has been killed: it holds nothing that others need.
+/// Ends the calling thread if its process has been killed. The thread holds no shared resource here.
 pub(crate) fn end_if_killed() {
     let me = ME.get();
     if me != 0 && is_to_stop(me, &Wait::Time) {
@@ -54,19 +54,19 @@ pub(crate) fn end_if_killed() {
 }
 
 impl World {
-    /// Whether a process was killed. It gives nothing back.
+    /// True if a process was killed. A killed process releases no memory.
     pub(crate) fn has_killed(&self) -> bool {
         !self.killed.is_empty()
     }
 
-    /// The stacks of all threads.
+    /// Returns the stacks of all threads.
     #[cfg(simulated)]
     pub(crate) fn stacks(&self) -> Vec<Stack> {
         let stack = |thread: &Thread| Stack { handle: thread.handle, is_alive: thread.state != State::Over };
         self.threads.iter().map(stack).collect()
     }
 
-    /// The process of a thread that the calling thread starts.
+    /// Returns the process of a thread that the calling thread starts.
     pub(super) fn process_of_new(&mut self) -> Process {
         let own = match ME.get() {
             0 => 0,
@@ -76,7 +76,7 @@ impl World {
         new.map_or(own, |(_, process)| process)
     }
 
-    /// Closes what a killed process has open, if no thread of it is left.
+    /// Closes the descriptors of a killed process after its last thread has stopped.
     pub(super) fn bury(&mut self, process: Process) {
         let mut own = self.threads.iter().filter(|thread| thread.process == process);
         if self.killed.contains(&process) && own.all(|thread| thread.state == State::Over) {

@@ -1,4 +1,4 @@
-//! What a simulation tells of itself: its hash, its story, and how it has failed.
+//! Output of a simulation: its hash, its trace, and its failure.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{ME, NOW, POINTS, World, with};
 use crate::raw;
 
-/// How many system calls there were.
+/// Returns the number of system calls.
 pub(crate) fn calls() -> u64 {
     with(|world| world.calls).unwrap_or_default()
 }
@@ -17,7 +17,7 @@ impl World {
             (self.hash ^ what ^ NOW.load(Relaxed).rotate_left(20)).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
-    /// A call and its result are a part of the trace.
+    /// Adds a call and its result to the trace.
     pub(crate) fn tell(&mut self, result: i64, text: impl FnOnce() -> String) {
         self.note(u64::from(ME.get()) << 40 ^ result as u64);
         if self.trace {
@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// A line of the story, if it is told.
+    /// Prints a line of the trace, if enabled.
     pub(crate) fn say(&mut self, text: &str) {
         if self.trace {
             let me = ME.get();
@@ -47,7 +47,7 @@ impl World {
         )
     }
 
-    /// The simulation has failed.
+    /// Reports a failure and ends the simulation.
     pub(crate) fn fail(&mut self, code: i32, why: &str) -> ! {
         let mut text = format!("FAILED: {why}\n");
         for (at, thread) in self.threads.iter().enumerate() {

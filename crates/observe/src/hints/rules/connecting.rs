@@ -1,4 +1,4 @@
-//! Peers that are not reached, or not let in.
+//! Rules about peers that are unreachable or refused.
 
 use super::{LATELY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, counted, shown};
@@ -33,7 +33,7 @@ pub(super) fn handshake_fails(scene: &Scene<'_>, socket: &Socket, endpoint: &End
         return None;
     }
     let seconds = scene.seconds(endpoint.failing_since);
-    // A peer that has failed at a listener need not come again.
+    // A peer whose handshake failed at a listener may never reconnect.
     let is_over = |before: &Endpoint| before.failures == endpoint.failures;
     if endpoint.bound && seconds >= LATELY && scene.endpoint_before(endpoint).is_some_and(is_over) {
         return None;

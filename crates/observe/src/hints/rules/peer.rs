@@ -1,24 +1,24 @@
-//! The queues of a peer: full, dropped from, or not read.
+//! Rules about the queues of a peer: full, dropping messages, or not read.
 
 use super::{BUSY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, about, counted, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
-/// The count of what waits for the program goes down in steps of up to this many messages.
+/// The count of messages queued for the program falls in steps of up to this many.
 const STEP: u64 = 64;
 
-/// Whether messages may be dropped where others would wait.
+/// True if the socket drops messages at its limit instead of waiting.
 fn is_publisher(socket: &Socket) -> bool {
     matches!(&*socket.type_name, "PUB" | "XPUB" | "RADIO")
 }
 
-/// How many messages a peer has taken.
+/// Returns the number of messages that a peer has taken.
 fn taken(peer: &Peer) -> u64 {
     peer.messages_out.saturating_sub(peer.queued_out)
 }
 
-/// For how much of the time between the two readings the queue to the peer was full, in per cent,
-/// if it is only now and then: the peer takes all that there is, and has room again.
+/// Returns the share of the time between the two readings, in per cent, for which the queue to the peer was full. Applies only if
+/// the queue is full now and then: the peer takes all messages, and has room again.
 fn full_in_bursts(scene: &Scene<'_>, peer: &Peer, before: &Peer) -> Option<u64> {
     let full = |peer: &Peer, now: u64| match peer.full_since {
         0 => peer.full_us,
@@ -105,7 +105,7 @@ pub(super) fn full(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hi
 }
 
 pub(super) fn unread(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
-    // A request or its reply is told by whether an answer comes.
+    // For a request or its reply, a missing answer is the better sign.
     let is_one = matches!(&*socket.type_name, "REQ" | "REP") && peer.queued_in == 1;
     if socket.options & Options::CONFLATE != 0 || peer.queued_in == 0 || is_one {
         return None;
@@ -117,7 +117,7 @@ pub(super) fn unread(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<
     }
     let name = scene.name_of(socket);
     let from = match peer_name(peer) {
-        // A socket that has connected there is called by that.
+        // If a socket has connected to this name, its own name is the same.
         from if name.ends_with(&from) => String::new(),
         from => format!(" from {from}"),
     };
@@ -128,7 +128,7 @@ pub(super) fn unread(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<
         more => format!("{} wait", counted(more, "message")),
     };
     if peer.queued_in < STEP && peer.full_in_since == 0 {
-        // It may have taken them, and not have looked for more.
+        // The program may have taken the messages without checking for more.
         let seconds = scene.seconds(peer.last_in);
         if seconds < 2 * BUSY || peer.messages_in != before.messages_in {
             return None;

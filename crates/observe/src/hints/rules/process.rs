@@ -1,4 +1,4 @@
-//! What holds the whole process up.
+//! Rules about faults that hold up the whole process.
 
 use super::{LATELY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene};
@@ -50,8 +50,8 @@ pub(super) fn left_out(scene: &Scene<'_>) -> Option<Hint> {
     )
 }
 
-/// A process whose file was not written for so long that it cannot be running: what its reading
-/// says is over. `state` is that of field 3 of `/proc/PID/stat`, if it is known.
+/// Returns the hint about a process whose file was not written for so long that it cannot be running. Its
+/// reading is out of date. `state` is field 3 of `/proc/PID/stat`, if known.
 pub fn stands_still(seconds: u64, state: Option<char>) -> Hint {
     let (why, advice) = match state {
         Some('T') => ("stopped by a signal", "SIGCONT continues it (kill -CONT, or fg in its shell)."),

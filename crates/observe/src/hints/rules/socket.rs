@@ -1,4 +1,4 @@
-//! What a socket is not set up for, or has lost.
+//! Rules about missing settings and lost messages of a socket.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use super::{BUSY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, counted, id_name, peer_name, shown};
 use crate::{Endpoint, EndpointState, Socket, SocketState};
 
-/// Most peers that are named.
+/// Most peers that a hint names.
 const NAMED: usize = 3;
 
 pub(super) fn no_subscription(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
@@ -96,7 +96,7 @@ pub(super) fn has_no_peers(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     if socket.state != SocketState::Open || socket.peers > 0 || seconds < 2 * BUSY {
         return None;
     }
-    // Where handshakes fail the peers are there.
+    // If handshakes fail, peers do reach the endpoint.
     let is_idle = |endpoint: &&Endpoint| endpoint.state == EndpointState::Listening && endpoint.failures == 0;
     let endpoint = endpoints.find(is_idle)?;
     let came = socket.messages_in + socket.messages_out > 0 || endpoint.accepted > 0;

@@ -1,4 +1,4 @@
-//! The turns of REQ and REP: which end the next message is awaited from.
+//! The turns of REQ and REP: which end must send the next message.
 
 use super::{BUSY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, counted, peer_name};
@@ -17,7 +17,7 @@ pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
         let (what, advice) = match awaited(scene, socket) {
             Some(peer) => (
                 match peer_name(peer) {
-                    // A socket that has connected there is called by that.
+                    // If a socket has connected to this name, its own name is the same.
                     from if name.ends_with(&from) => format!("{name} sends again before the reply has come"),
                     from => format!("{name} sends again before the reply of {from} has come"),
                 },
@@ -31,7 +31,7 @@ pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
         };
         return hint(socket, Level::Warning, "out-of-step", more).says(what, evidence, advice);
     }
-    // Of several whose requests have come it has taken that of the first.
+    // If several peers have sent requests, the program has taken the earliest request.
     let owed = scene.peers_of(socket.id).filter(|peer| owes(peer)).min_by_key(|peer| peer.last_in);
     let Some(peer) = owed else {
         return hint(socket, Level::Warning, "out-of-step", more).says(
@@ -41,7 +41,7 @@ pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
         );
     };
     let seconds = scene.seconds(peer.last_in);
-    // The peer can do nothing about it.
+    // The peer cannot correct this fault.
     let level = if seconds < PATIENCE { Level::Warning } else { Level::Trouble };
     hint(socket, level, "out-of-step", more.max(seconds)).about(peer).says(
         format!("{name} has not replied to {}, and receives again", peer_name(peer)),
@@ -51,13 +51,13 @@ pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     )
 }
 
-/// Whose reply a REQ waits for.
+/// Returns the peer whose reply a REQ waits for.
 fn awaited<'a>(scene: &Scene<'a>, socket: &Socket) -> Option<&'a Peer> {
     if socket.messages_out <= socket.messages_in {
         return None;
     }
     let peer = scene.peers_of(socket.id).max_by_key(|peer| peer.last_out)?;
-    // One that asks again does not wait for what it has given up.
+    // A relaxed REQ that sends again does not wait for the request that it has given up.
     let waits = socket.options & Options::REQ_RELAXED == 0 || peer.last_out > peer.last_in;
     (peer.state == PeerState::Connected && waits).then_some(peer)
 }
@@ -81,8 +81,8 @@ pub(super) fn waits_for_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint
     )
 }
 
-/// Whether a REP has got more requests of a peer than it has replied to. That of a REQ counts as
-/// waiting also when it was taken.
+/// True if a REP has received more requests from a peer than it has replied to. The request of a REQ counts as waiting
+/// even after the program has taken it.
 fn owes(peer: &Peer) -> bool {
     peer.state == PeerState::Connected && peer.messages_in > peer.messages_out + peer.dropped
 }
@@ -92,7 +92,7 @@ pub(super) fn owes_a_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     if socket.type_name != "REP" || is_told {
         return None;
     }
-    // A reply that went with a connection is owed no more: then something was sent later.
+    // A reply that was lost with a connection is not owed. In that case a later message was sent.
     let owed = |peer: &&Peer| owes(peer) && peer.last_in > peer.last_out;
     let peer = scene.peers_of(socket.id).filter(owed).min_by_key(|peer| peer.last_in)?;
     let seconds = scene.seconds(peer.last_in);

@@ -1,4 +1,4 @@
-//! Bytes on their way: room, what a socket is ready for, writing, delivering, reading.
+//! Bytes in flight: room, readiness, writing, delivering, reading.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ impl Kernel {
         socket.send_buffer.saturating_sub(used)
     }
 
-    /// How many bytes a socket would take.
+    /// Returns the number of bytes that a socket can take.
     pub(crate) fn room_of(&self, fd: Fd) -> Answer<usize> {
         match &self.objects[&self.id(fd)?].body {
             Body::Socket(socket) => Ok(self.room(socket)),
@@ -92,7 +92,7 @@ impl Kernel {
         };
         let room = self.room(socket);
         let (again, partial) = (self.faults.again, self.faults.partial);
-        // A socket of the Unix domain that holds nothing takes something.
+        // An empty Unix-domain socket always takes some bytes.
         let may_refuse = !unix || room < socket.send_buffer;
         if room == 0 || may_refuse && self.goes_wrong(again) {
             return Err(libc::EAGAIN);
@@ -125,7 +125,7 @@ impl Kernel {
         Ok(n)
     }
 
-    /// Sees to it that what is in the outbox, or the end, will arrive.
+    /// Schedules the delivery of the outbox, or of the end of stream.
     pub(super) fn start_delivery(&mut self, id: Id) {
         let Some(socket) = self.get(id).filter(|socket| !socket.delivering) else { return };
         socket.delivering = true;
@@ -135,7 +135,7 @@ impl Kernel {
         }
     }
 
-    /// Bytes of `id` arrive at its peer.
+    /// Moves bytes of `id` to its peer.
     pub(in crate::kernel) fn deliver(&mut self, id: Id) {
         let Some(socket) = self.get(id) else { return };
         socket.delivering = false;
@@ -152,7 +152,7 @@ impl Kernel {
         let there =
             peer.and_then(|peer| self.get(peer)).filter(|there| !there.closed && there.state != State::Over);
         let Some(there) = there else {
-            // The peer is gone: a byte is answered with a reset, the end is not.
+            // The peer is closed: data is answered with a reset, an end of stream is not.
             if unsent > 0 {
                 let delay = self.travel(id);
                 return self.after(delay, Event::Reset(id, libc::ECONNRESET));
@@ -163,7 +163,7 @@ impl Kernel {
         let window = there.receive_buffer.saturating_sub(there.inbox_bytes);
         let mut n = unsent.min(window);
         if n < unsent && n == 0 {
-            // The reader starts it again.
+            // The reader restarts the delivery.
             return;
         }
         let partial = self.faults.partial;
@@ -173,7 +173,7 @@ impl Kernel {
         let socket = self.must(id);
         let bytes: VecDeque<u8> = socket.outbox.drain(..n).collect();
         if socket.outbox.is_empty() {
-            // What is held is counted.
+            // Shrinks, because held memory is counted.
             socket.outbox.shrink_to(4096);
         }
         let rest = socket.outbox.len();
@@ -204,7 +204,7 @@ impl Kernel {
         }
     }
 
-    /// A closed socket whose end was delivered is gone.
+    /// Frees a closed socket after its end of stream was delivered.
     pub(super) fn bury(&mut self, id: Id) {
         if self.get(id).is_some_and(|socket| socket.closed) {
             self.objects.remove(&id);
@@ -260,7 +260,7 @@ impl Kernel {
         }
         let (unix, peer) = (socket.is_unix(), socket.peer);
         self.changes += 1;
-        // There is room again for what the peer has still to send.
+        // There is room again for the peer's unsent bytes.
         if let Some(peer) = peer.filter(|_| !unix)
             && self.get(peer).is_some_and(|there| !there.outbox.is_empty() && !there.delivering)
         {
@@ -271,7 +271,7 @@ impl Kernel {
         Ok(received)
     }
 
-    /// Whether all that was sent has arrived where it is read.
+    /// True if all sent bytes have arrived at their readers.
     pub(crate) fn all_has_arrived(&self) -> bool {
         let mut sockets = self.objects.values().filter_map(|object| match &object.body {
             Body::Socket(socket) => Some(socket),
@@ -280,7 +280,7 @@ impl Kernel {
         sockets.all(|socket| socket.outbox.is_empty())
     }
 
-    /// Bytes that were sent, and have not arrived.
+    /// Returns the number of sent bytes that have not arrived.
     pub(crate) fn unconfirmed(&mut self, fd: Fd) -> Answer<usize> {
         let (_, socket) = self.socket_of(fd)?;
         let (unix, peer, own) = (socket.is_unix(), socket.peer, socket.outbox.len());

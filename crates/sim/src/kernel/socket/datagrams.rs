@@ -1,4 +1,4 @@
-//! Datagrams: whole, each by itself. They may be lost, come twice, and overtake each other.
+//! Datagrams. Each is delivered whole. They may be lost, duplicated and reordered.
 
 use super::interfaces::is_group;
 use super::{Name, inet};
@@ -7,11 +7,11 @@ use crate::kernel::{Answer, Body, Event, Fd, INTERFACES, Id, Kernel};
 /// The longest body over IPv4.
 const LONGEST: usize = 65_507;
 
-/// A datagram on its way.
+/// A datagram in flight.
 pub(in crate::kernel) struct Flight {
     from: Name,
     to: Name,
-    /// For a multicast group.
+    /// Set for a multicast group.
     interface: Option<u32>,
     bytes: Vec<u8>,
 }
@@ -60,7 +60,7 @@ impl Kernel {
         Ok(bytes.len())
     }
 
-    /// The address that a receiver is told.
+    /// Returns the sender address that a receiver sees.
     fn sender(&mut self, id: Id, interface: Option<u32>) -> Name {
         let mut name = self.must(id).local.clone().unwrap_or_default();
         let wanted = interface.unwrap_or(1);
@@ -73,7 +73,7 @@ impl Kernel {
         name
     }
 
-    /// Whether another socket receives datagrams there, and they do not share it.
+    /// True if another socket receives datagrams there, and the two do not share the address.
     pub(super) fn is_taken(&self, id: Id, ip: &[u8; 16], port: u16) -> bool {
         let shares = (libc::SOL_SOCKET, libc::SO_REUSEPORT);
         let socket = |id: &Id| match self.objects.get(id).map(|object| &object.body) {
@@ -91,7 +91,7 @@ impl Kernel {
         there.any(|other| !(own.options.contains_key(&shares) && other.options.contains_key(&shares)))
     }
 
-    /// A datagram arrives. Where there is no room for it, it is lost.
+    /// Delivers a datagram. If there is no room, drops it.
     pub(in crate::kernel) fn land(&mut self, flight: Id) {
         let Some(Flight { from, to, interface, bytes }) = self.flights.remove(&flight) else { return };
         let Some((ip, port)) = inet(&to) else { return };
@@ -126,7 +126,7 @@ impl Kernel {
         }
     }
 
-    /// The next datagram, and its sender.
+    /// Returns the next datagram and its sender.
     pub(crate) fn receive_from(&mut self, fd: Fd) -> Answer<(Name, Vec<u8>)> {
         let (_, socket) = self.socket_of(fd)?;
         let (from, bytes) = socket.datagrams.pop_front().ok_or(libc::EAGAIN)?;

@@ -1,10 +1,10 @@
-//! How connections end: in order, by a reset, or by halves.
+//! Ends of connections: orderly, by a reset, or half-closed.
 
 use super::{State, path};
 use crate::kernel::{Answer, Event, Fd, Id, Kernel};
 
 impl Kernel {
-    /// The last descriptor is gone.
+    /// Closes a socket after its last descriptor.
     pub(in crate::kernel) fn close_socket(&mut self, id: Id) {
         let socket = self.must(id);
         let (state, unix, unread) = (socket.state, socket.is_unix(), socket.inbox_bytes > 0);
@@ -23,7 +23,7 @@ impl Kernel {
             self.release(id);
         }
         for id in waiting {
-            // It was not accepted: its peer is told by a reset.
+            // The connection was not accepted, so its peer gets a reset.
             let peer = self.get(id).and_then(|socket| socket.peer);
             if let Some(peer) = peer {
                 let delay = self.travel(peer);
@@ -68,7 +68,7 @@ impl Kernel {
         }
     }
 
-    /// A reset, or a refusal, arrives.
+    /// Handles an arriving reset or refusal.
     pub(in crate::kernel) fn reset(&mut self, id: Id, error: i32) {
         let Some(socket) = self.get(id) else { return };
         if socket.closed {
@@ -78,7 +78,7 @@ impl Kernel {
         if socket.state == State::Over {
             return;
         }
-        // As tcp_reset of Linux does.
+        // The same as tcp_reset of Linux.
         let after_the_end = socket.ended && error == libc::ECONNRESET;
         socket.error = if after_the_end { libc::EPIPE } else { error };
         socket.state = State::Over;

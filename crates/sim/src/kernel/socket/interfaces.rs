@@ -1,5 +1,5 @@
-//! The interfaces of the simulated host, and the multicast groups that sockets join on them. There
-//! is no other host: what is sent to a group comes back through the interface that it leaves by.
+//! Interfaces of the simulated host, and the multicast groups that sockets join on them. It is the
+//! only host. A message to a group comes back through the interface by which it left.
 
 use super::{Socket, inet};
 use crate::kernel::{Answer, Body, Id, Kernel};
@@ -12,7 +12,7 @@ pub(crate) struct Interface {
     pub(crate) v6: [u8; 16],
 }
 
-/// What a link-local address begins with, and its last byte.
+/// Returns the link-local address with this last byte.
 const fn link_local(last: u8) -> [u8; 16] {
     [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]
 }
@@ -28,12 +28,12 @@ pub(crate) const INTERFACES: [Interface; 3] = [
     Interface { name: c"eth1", index: 3, v4: [10, 0, 1, 1], v6: link_local(2) },
 ];
 
-/// The interface of multicast that names none.
+/// Interface of multicast without a named interface.
 const DEFAULT: u32 = 2;
 const IP_MULTICAST_ALL: i32 = 49;
 const IPV6_MULTICAST_ALL: i32 = 29;
 
-/// Whether this host has the address; all have 127.0.0.0/8, and none is any.
+/// True if this host has the address, which includes 127.0.0.0/8 and the unspecified address.
 pub(super) fn is_own(ip: &[u8; 16]) -> bool {
     let is_v4 = ip[..12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
     match is_v4 {
@@ -42,7 +42,7 @@ pub(super) fn is_own(ip: &[u8; 16]) -> bool {
     }
 }
 
-/// Whether it is a multicast group's.
+/// True for the address of a multicast group.
 pub(super) fn is_group(ip: &[u8; 16]) -> bool {
     ip[0] == 0xff || ip[..12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] && ip[12] & 0xf0 == 0xe0
 }
@@ -66,7 +66,7 @@ fn number(value: &[u8]) -> u32 {
 }
 
 impl Socket {
-    /// Options about interfaces: an error, or `None` for one of another kind that is kept as it is.
+    /// Sets options about interfaces. Returns `None` for other options, which are stored unchanged.
     pub(super) fn set_interface(&mut self, level: i32, name: i32, value: &[u8]) -> Option<Answer> {
         let done = |is_fine: bool, error: i32| Some(if is_fine { Ok(0) } else { Err(error) });
         match (level, name) {
@@ -110,7 +110,8 @@ impl Socket {
         Ok(0)
     }
 
-    /// The interface by which what is sent to a group leaves; none if it does not come back.
+    /// Returns the interface by which a message to a group leaves, or `None` if it does not come
+    /// back.
     pub(super) fn leaves_by(&self, to: &[u8]) -> Option<u32> {
         let zone = to.get(24..28).map_or(0, number);
         let comes_back = match self.domain {
@@ -122,7 +123,7 @@ impl Socket {
         comes_back.then_some(interface)
     }
 
-    /// Whether it receives from all groups that any socket of the host is in.
+    /// True if the socket receives from all groups that any socket of the host has joined.
     fn hears_all(&self) -> bool {
         let key = match self.domain {
             libc::AF_INET => (libc::IPPROTO_IP, IP_MULTICAST_ALL),
@@ -137,7 +138,7 @@ impl Socket {
 }
 
 impl Kernel {
-    /// The sockets that receive what is sent to a group's address through an interface.
+    /// Returns the sockets that receive messages to a group's address through an interface.
     pub(super) fn members(&self, group: &[u8; 16], port: u16, interface: u32) -> Vec<Id> {
         let sockets = || {
             self.objects.iter().filter_map(|(id, object)| match &object.body {
