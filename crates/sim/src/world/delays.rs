@@ -31,7 +31,7 @@ pub(super) struct Delays {
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Unseen,
-    /// Threads are delayed here after this many arrivals. Counts the delays.
+    /// A thread is delayed here after `after` more arrivals. `stood` counts the delays.
     Drawn {
         after: u64,
         stood: u32,
