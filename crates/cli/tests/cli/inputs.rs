@@ -1,4 +1,4 @@
-//! What is typed wrong, and what is wrong in files.
+//! Wrong command lines and faulty input files.
 
 use crate::support::{Running, TempDir, run, run_with, start, taut, test};
 
@@ -66,7 +66,7 @@ fn broken_lines_are_named_and_those_before_are_sent() {
             let folder = TempDir::new();
             let at = folder.ipc("a");
             let mut pull = start(&["pull", &at]);
-            // The first message shows that they are connected: what fails is not delivered later.
+            // The first message proves the connection, so the failed message does not arrive later.
             let mut push = crate::support::start_with_stdin(&["push", &at, "--in", format]);
             let good = input.len()
                 - input.iter().rev().skip(1).position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
