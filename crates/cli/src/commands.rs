@@ -137,7 +137,7 @@ fn replay(args: &args::Replay) -> Result<Job> {
     let (kind, endpoints) = if named.iter().all(|endpoints| endpoints.is_empty()) {
         let player = Origin::read(&file)?.and_then(|origin| origin.player());
         let (kind, endpoints) = player.ok_or_else(|| {
-            Failure::usage(format!("{}: it does not tell where it can be played", file.display()))
+            Failure::usage(format!("{}: the file does not tell where to send its messages", file.display()))
                 .hint("name an endpoint, for example tcp://127.0.0.1:5555, and a --type")
         })?;
         (args.kind.unwrap_or(kind), endpoints)
@@ -211,9 +211,7 @@ fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     let config = Config::load()?;
     let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
     if kind == SocketType::Dish && args.subscribe.is_empty() && job.topics.is_empty() {
-        return Err(Failure::usage(
-            "a DISH receives what is sent to the groups it has joined: --subscribe GROUP",
-        ));
+        return Err(Failure::usage("a DISH receives only messages of its groups: give --subscribe GROUP"));
     }
     job.subscribe(&args.subscribe, matches!(kind, SocketType::Sub | SocketType::XSub))?;
     job.receive(&args.receiving, &args.link)?;

@@ -99,13 +99,13 @@ impl From<tautline::Error> for Failure {
         use tautline::Error as E;
         let hint = match &error {
             E::AddressInUse(_) => {
-                Some("another program has it: choose another port, or `*` for any free one")
+                Some("another program uses it: choose another port, or `*` for any free port")
             }
             E::AddressNotAvailable(_) => {
                 Some("bind to an address of this machine, or connect to it with --connect")
             }
             E::WrongTransport(_) => {
-                Some("udp goes with radio, dish and dgram; all others go with tcp and ipc")
+                Some("use udp with radio, dish and dgram; use tcp or ipc with all other types")
             }
             E::UnknownTransport(_) | E::MalformedEndpoint(..) => {
                 Some("for example tcp://127.0.0.1:5555 or ipc:///tmp/name")

@@ -222,7 +222,9 @@ impl Probe<'_> {
                 other => return Err(self.failure(&other, &talk)),
             }
         }
-        Err(last.unwrap_or_else(|| Failure::failed(format!("{}: no type was taken", self.address))))
+        Err(last.unwrap_or_else(|| {
+            Failure::failed(format!("{}: the peer accepted no socket type", self.address))
+        }))
     }
 
     fn failure(&self, end: &End, talk: &Talk) -> Failure {
@@ -233,11 +235,13 @@ impl Probe<'_> {
                 "{address}: connected, but the other end closed at once without a word"
             ))
             .hint("is it ZeroMQ? A proxy without a server behind it does the same"),
-            End::Closed if ours == "CURVE" => {
-                Failure::failed(format!("{address}: the server broke off at the first encrypted command"))
-                    .hint("most likely --curve-server-key is not its public key")
-            }
-            End::Closed => Failure::failed(format!("{address}: the other end broke the handshake off")),
+            End::Closed if ours == "CURVE" => Failure::failed(format!(
+                "{address}: the server closed the connection at the first encrypted command"
+            ))
+            .hint("most likely --curve-server-key is not its public key"),
+            End::Closed => Failure::failed(format!(
+                "{address}: the other end closed the connection during the handshake"
+            )),
             End::Silent if talk.greeting().is_empty() => Failure::new(
                 Code::Timeout,
                 format!(
@@ -245,7 +249,7 @@ impl Probe<'_> {
                     humantime::format_duration(self.args.timeout)
                 ),
             )
-            .hint("is it ZeroMQ? Its greeting comes at once; or the program there is stopped"),
+            .hint("is it ZeroMQ? ZeroMQ sends its greeting at once, unless the program is stopped"),
             End::Silent => {
                 let failure = Failure::new(
                     Code::Timeout,

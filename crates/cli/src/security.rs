@@ -286,7 +286,7 @@ fn public_key(text: &str, config: &Config) -> Result<PublicKey> {
     if !path.exists() {
         let wrong = text.parse::<PublicKey>().err().map(|error| error.to_string()).unwrap_or_default();
         return Err(Failure::usage(format!(
-            "--curve-server-key {text:?} is no key ({wrong}), and there is no such file"
+            "--curve-server-key {text:?} is not a key ({wrong}) or an existing file"
         ))
         .hint("`taut keygen` prints the public key of a pair"));
     }

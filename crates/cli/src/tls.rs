@@ -93,7 +93,7 @@ fn pem(path: &Path) -> Result<Secret<Vec<u8>>> {
     let bytes = read(path)?;
     if !bytes.windows(11).any(|part| part == b"-----BEGIN ") {
         return Err(Failure::failed(format!("{}: there is no PEM in it", path.display()))
-            .hint("it would have a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
+            .hint("a PEM file has a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
     }
     Ok(bytes)
 }

@@ -71,7 +71,7 @@ fn findings(path: &str, text: &str) -> Vec<Finding> {
         for found in OPEN.captures_iter(line) {
             let endpoint = &found[1];
             all.push(if secure {
-                finding(number, Level::Note, format!("{endpoint} is open to others; the file speaks of CURVE"), "")
+                finding(number, Level::Note, format!("{endpoint} is open to others; the file mentions CURVE"), "")
             } else {
                 finding(
                     number,

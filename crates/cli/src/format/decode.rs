@@ -220,7 +220,7 @@ pub fn unescape(text: &[u8]) -> std::result::Result<Vec<u8>, String> {
                 let byte = digits.get(..2).and_then(unhex).ok_or("\\x needs two hexadecimal digits")?;
                 (byte[0], 3)
             }
-            _ => return Err("an unknown escape; known are \\n, \\r, \\t, \\\\ and \\xNN".to_owned()),
+            _ => return Err("unknown escape; use \\n, \\r, \\t, \\\\ or \\xNN".to_owned()),
         };
         out.push(value);
         rest = &rest[used..];

@@ -149,9 +149,9 @@ fn refused(address: &str, error: &io::Error) -> Failure {
                 .hint("is the program running, and bound to this address and port?")
         }
         K::TimedOut => Failure::new(Code::Timeout, format!("{address}: the host does not answer"))
-            .hint("is it on, and does a firewall drop what is for this port?"),
+            .hint("is the host on, and does a firewall block this port?"),
         K::HostUnreachable | K::NetworkUnreachable => {
-            Failure::failed(format!("{address}: there is no way to the host ({error})"))
+            Failure::failed(format!("{address}: the host is unreachable ({error})"))
         }
         K::NotFound => Failure::failed(format!("{address}: there is no such socket file"))
             .hint("is the program running, and is the path the same there?"),

@@ -33,7 +33,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
         return match fs::metadata(&path) {
             Ok(_) if runs(&path) => Ok(path),
             Ok(_) => Err(Failure::failed(format!("{}: it is no program", path.display()))
-                .hint("a script is run by its interpreter: taut run python3 script.py")),
+                .hint("run a script with its interpreter: taut run python3 script.py")),
             Err(error) => Err(Failure::file(&path, &error)),
         };
     }
@@ -53,7 +53,7 @@ pub fn check(path: &Path, library: &Library) -> Result<()> {
             None => return check_file(&path, library),
         }
     }
-    Err(Failure::failed(format!("{}: a script of a script of a script", path.display())))
+    Err(Failure::failed(format!("{}: too many nested script interpreters", path.display())))
 }
 
 /// Fails for a setuid program: the system ignores `LD_PRELOAD` for a program with more rights than
@@ -141,7 +141,7 @@ pub fn inspect(path: &Path) -> Result<Inspected> {
     let cache = ReadCache::new(file);
     inspect_read(&cache).ok_or_else(|| {
         Failure::failed(format!("{}: it is no program of this system", path.display()))
-            .hint("a script is run by its interpreter: taut run python3 script.py")
+            .hint("run a script with its interpreter: taut run python3 script.py")
     })
 }
 
