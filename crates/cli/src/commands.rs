@@ -246,7 +246,8 @@ fn subscribe(args: &Subscribe) -> Result<Job> {
     }
     if args.watch {
         if !io::stdout().is_terminal() {
-            return Err(Failure::usage("--watch needs a terminal").hint("without it every message is a line"));
+            return Err(Failure::usage("--watch needs a terminal")
+                .hint("without --watch, each message is printed on its own line"));
         }
         let watch = Watch::new(sink::colours(&io::stdout()));
         job.sink = Sink::new(Form::Watch(Box::new(watch)), Vec::new(), false)?;
@@ -265,7 +266,7 @@ fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
     let given = !messages.is_empty() || !args.sending.literal.is_empty();
     if args.echo && !socket::answers(kind) {
         return Err(Failure::usage(format!(
-            "{} sockets do not answer: --echo is for those that do",
+            "{} sockets do not reply, so --echo cannot be used",
             kind.name()
         )));
     }

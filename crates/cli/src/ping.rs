@@ -138,7 +138,7 @@ impl Probe<'_> {
             None => {
                 let kind = theirs.map_or("such", SocketType::name);
                 found.no_round_trip =
-                    Some(format!("a {kind} socket would hand messages to us, so we did not stay"));
+                    Some(format!("a {kind} socket would send messages to us, so ping disconnected"));
             }
         }
         if self.args.json {
@@ -232,7 +232,7 @@ impl Probe<'_> {
         let ours = talk::mechanism_name(self.mechanism);
         match end {
             End::Closed if talk.greeting().is_empty() => Failure::failed(format!(
-                "{address}: connected, but the other end closed at once without a word"
+                "{address}: connected, but the other end closed at once without sending any data"
             ))
             .hint("is it ZeroMQ? A proxy without a server behind it does the same"),
             End::Closed if ours == "CURVE" => Failure::failed(format!(

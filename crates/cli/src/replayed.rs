@@ -172,7 +172,7 @@ impl AnySocket for Following {
                         last.to_string_lossy()
                     );
                 }
-                _ => notice!("taut: the publisher has begun anew"),
+                _ => notice!("taut: the publisher has restarted"),
             }
         }
     }

@@ -264,7 +264,7 @@ fn own_keys(path: &Path) -> Result<KeyPair> {
     warn_if_open(path);
     let text = String::from_utf8_lossy(&bytes);
     let Some(secret) = entry(&text, ["secret", "secret-key"]) else {
-        return Err(Failure::failed(format!("{}: there is no secret key in it", path.display()))
+        return Err(Failure::failed(format!("{}: the file contains no secret key", path.display()))
             .hint("`taut keygen --out FILE` writes such a file"));
     };
     let secret: SecretKey =

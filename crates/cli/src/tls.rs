@@ -92,7 +92,7 @@ pub fn carrier(args: &TlsArgs, address: &str, host: &str) -> Result<Box<dyn Carr
 fn pem(path: &Path) -> Result<Secret<Vec<u8>>> {
     let bytes = read(path)?;
     if !bytes.windows(11).any(|part| part == b"-----BEGIN ") {
-        return Err(Failure::failed(format!("{}: there is no PEM in it", path.display()))
+        return Err(Failure::failed(format!("{}: the file contains no PEM", path.display()))
             .hint("a PEM file has a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
     }
     Ok(bytes)

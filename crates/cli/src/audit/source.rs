@@ -85,8 +85,8 @@ fn findings(path: &str, text: &str) -> Vec<Finding> {
             all.push(finding(
                 number,
                 Level::Warning,
-                format!("{} runs what a peer sends", found.as_str().trim_end_matches('(')),
-                "JSON or MessagePack for what comes from a socket; or only over CURVE with a list of clients",
+                format!("{} executes data that a peer sends", found.as_str().trim_end_matches('(')),
+                "use JSON or MessagePack for received messages, or accept them only over CURVE with a list of clients",
             ));
         }
     }

@@ -74,7 +74,7 @@ fn check(args: &Keygen, folder: &Path) -> Result<()> {
     let mut files = names.flat_map(|name| [path(folder, name), key_path(folder, name)]);
     match files.find(|file| fs::symlink_metadata(file).is_ok()) {
         None => Ok(()),
-        Some(file) => Err(Failure::failed(format!("{}: there is such a file already", file.display()))
+        Some(file) => Err(Failure::failed(format!("{}: the file exists already", file.display()))
             .hint("--renew keeps the authority and replaces the other files; --force replaces all files")),
     }
 }

@@ -55,7 +55,7 @@ impl Connection {
         let carriage = is_tls.then(carriage).transpose()?;
         let found = host.to_socket_addrs().map_err(|_| {
             Failure::failed(format!("{address}: the host is not known"))
-                .hint("is the name right, and DNS reachable?")
+                .hint("check the name, and that DNS is reachable")
         })?;
         let mut outcome = Err(Failure::failed(format!("{address}: the host has no address")));
         for one in found {

@@ -100,7 +100,10 @@ fn source_code_is_looked_through() {
             text.contains(&format!("{path}/server.py:2: tcp://*:5555 is open to every machine")),
             "{text}"
         );
-        assert!(text.contains(&format!("{path}/server.py:3: recv_pyobj runs what a peer sends")), "{text}");
+        assert!(
+            text.contains(&format!("{path}/server.py:3: recv_pyobj executes data that a peer sends")),
+            "{text}"
+        );
         assert!(text.ends_with("1 files: 2 to look at\n"), "{text}");
         run(&["audit", "--source", "/nowhere/at/all"]).failed(1, &["/nowhere/at/all: No such file"]);
         run(&["audit", "1", "--source", path]).failed(2, &["cannot be used with"]);

@@ -67,7 +67,7 @@ fn a_peer_that_hands_out_messages_keeps_them() {
                 let ended = run(&["ping", &at]);
                 assert_eq!(ended.lines()[0], format!("{at} is a {kind}"));
                 assert!(
-                    ended.text().contains(&format!("a {kind} socket would hand messages to us")),
+                    ended.text().contains(&format!("a {kind} socket would send messages to us")),
                     "{ended:?}"
                 );
             }
@@ -120,7 +120,7 @@ fn what_is_no_zeromq_is_told() {
             .failed(1, &["\"SSH-2.0-OpenSSH_9.2\"", "an SSH server"]);
         run(&["ping", &server(b"\x15\x03\x01\x00\x02\x02\x46")])
             .failed(1, &["does not speak ZMTP", "a TLS server"]);
-        run(&["ping", &server(b"close")]).failed(1, &["closed at once without a word"]);
+        run(&["ping", &server(b"close")]).failed(1, &["closed at once without sending any data"]);
         run(&["ping", &server(b""), "-w", "100ms"]).failed(3, &["nothing came for 100ms", "is it ZeroMQ?"]);
         run(&["ping", &server(b"\xff\0\0\0\0\0\0\0\x01\x7f"), "-w", "100ms"])
             .failed(3, &["ZMTP, but the handshake stopped"]);

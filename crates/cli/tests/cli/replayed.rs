@@ -80,7 +80,7 @@ fn restarted_publisher_is_reported_and_nothing_is_lost() {
         assert_eq!(came, (0..15).map(|i| format!("t\t{i}\tnew{i}")).collect::<Vec<_>>());
         late.signal(Signal::INT);
         let all = late.end();
-        assert!(all.err.contains("the publisher has begun anew"), "{all:?}");
+        assert!(all.err.contains("the publisher has restarted"), "{all:?}");
     });
 }
 

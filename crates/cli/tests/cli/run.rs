@@ -148,10 +148,10 @@ fn what_cannot_be_run_on_tautline_is_refused() {
             &["own has a libzmq of its own, linked statically", "link it with libzmq.so"],
         );
         refused(&stripped, 1, &["stripped has a libzmq of its own, linked statically"]);
-        refused(&fixed, 1, &["fixed is linked statically: no library can be put into it"]);
-        refused(text_path, 1, &["it is no program"]);
+        refused(&fixed, 1, &["fixed is linked statically, so its libraries cannot be replaced"]);
+        refused(text_path, 1, &["not a program"]);
         std::fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).unwrap();
-        refused(text_path, 1, &["it is no program of this system"]);
+        refused(text_path, 1, &["not a program for this system"]);
         refused("/nonexistent/program", 1, &["/nonexistent/program", "No such file"]);
         refused("no-such-program-anywhere", 1, &["there is no such program in PATH"]);
         let script = set.folder.path().join("script");
@@ -162,7 +162,7 @@ fn what_cannot_be_run_on_tautline_is_refused() {
             ("/nonexistent/libzmq.so.5", &["/nonexistent/libzmq.so.5", "No such file"][..]),
             (&set.program, &["it is not Tautline's libzmq.so.5", "make build"]),
             (set.folder.path().join("theirs/libzmq.so.5").to_str().unwrap(), &["it is not Tautline's"]),
-            (text_path, &["it is no program of this system"]),
+            (text_path, &["not a program for this system"]),
         ] {
             run(&["run", "--library", library, "true"]).failed(1, texts);
         }

@@ -33,7 +33,7 @@ fn a_key_file_is_for_its_owner() {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(public.len(), 40);
         let before = std::fs::read(&path).unwrap();
-        run(&["keygen", "--out", &path]).failed(1, &[&path, "there is such a file already"]);
+        run(&["keygen", "--out", &path]).failed(1, &[&path, "the file exists already"]);
         assert_eq!(std::fs::read(&path).unwrap(), before);
         let printed = run(&["keygen"]).lines();
         assert!(
@@ -153,7 +153,7 @@ fn a_key_of_the_wrong_length_is_told() {
         run(&["req", &at, "x", "--curve-server-key", path]).failed(1, &[path, "40 characters, not 3"]);
         std::fs::write(path, "nothing of the kind\n").unwrap();
         run(&["rep", &at, "--echo", "--curve-server", "--curve-key-file", path])
-            .failed(1, &["there is no secret key"]);
+            .failed(1, &["the file contains no secret key"]);
     });
 }
 

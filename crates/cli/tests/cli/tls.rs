@@ -78,9 +78,9 @@ fn missing_and_wrong_files_are_told() {
         let other = path("other");
         std::fs::write(&other, "sesame-open").unwrap();
         let ended = run(&["pull", AT, "--tls-cert", CERTIFICATE, "--tls-key", &other]);
-        ended.failed(1, &[&other, "there is no PEM in it"]);
+        ended.failed(1, &[&other, "the file contains no PEM"]);
         assert!(!ended.err.contains("sesame"));
-        run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &["the certificates are not good"]);
+        run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &["the certificates are invalid"]);
     });
 }
 
@@ -208,7 +208,7 @@ fn an_authority_for_tests_is_made() {
         let before = (read("ca.pem"), read("server.pem"), read("alice-key.pem"));
         // Existing files are not overwritten.
         let again = run(&["keygen", "--ca", at, "--client", "alice"]);
-        again.failed(1, &["ca.pem: there is such a file already", "--renew"]);
+        again.failed(1, &["ca.pem: the file exists already", "--renew"]);
         run(&["keygen", "--ca", at, "--client", "../x"]).failed(2, &["is no name of a client"]);
         run(&["keygen", "--ca", at, "--client", "ca"]).failed(2, &["is no name of a client"]);
         assert_eq!(before, (read("ca.pem"), read("server.pem"), read("alice-key.pem")));
