@@ -28,15 +28,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::format::Format;
 use crate::security::{BackSecurityArgs, SecurityArgs};
 
-/// ZeroMQ on the command line: send, receive, ask, answer, forward, measure
+/// ZeroMQ on the command line: send, receive, request, reply, forward, measure
 ///
 /// ENDPOINT is tcp://HOST:PORT, ipc:///PATH, ws://HOST:PORT, or shorter HOST:PORT, :PORT (of this
-/// machine), /PATH, or @NAME of a saved context. PUB, PULL, REP, ROUTER and their like bind it and
-/// all others connect to it, unless --bind or --connect (or @ or > before it) say otherwise.
+/// machine), /PATH, or @NAME of a saved context. PUB, PULL, REP, ROUTER and similar types bind it,
+/// and all others connect to it. Override this with --bind or --connect, or with @ or > before the
+/// endpoint.
 #[derive(Debug, Parser)]
 #[command(name = "taut", version, max_term_width = 100, after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -47,26 +48,26 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the tim
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Send messages, by PUSH or what --type says
+    /// Send messages, by PUSH or the type of --type
     Send(Box<TypedSend>),
-    /// Receive messages, by PULL or what --type says
+    /// Receive messages, by PULL or the type of --type
     Recv(Box<TypedRecv>),
     /// Publish messages
     Pub(Box<Publish>),
-    /// Subscribe and show what comes
+    /// Subscribe and show the messages
     Sub(Box<Subscribe>),
-    /// Publish and subscribe by the names of topics, wherever the others are
+    /// Publish and subscribe by topic name, with automatic discovery of the endpoints
     #[command(subcommand)]
     Topics(Topics),
     /// Send messages, each to one of the peers
     Push(Box<SendOnly>),
     /// Receive messages of PUSH sockets
     Pull(Box<RecvOnly>),
-    /// Ask and show the answer; the round trip goes to standard error
+    /// Send requests and show the replies; round trip times go to standard error
     Req(Box<Exchange>),
-    /// Answer questions: --echo, --through CMD, answers from arguments or standard input
+    /// Reply to requests: --echo, --through CMD, replies from arguments or standard input
     Rep(Box<Exchange>),
-    /// Send and receive, to and from any of the peers
+    /// Send to and receive from any of the peers
     Dealer(Box<Exchange>),
     /// Send and receive; the first part of each message is the routing id of the peer
     Router(Box<Exchange>),
@@ -74,17 +75,17 @@ pub enum Command {
     Pair(Box<Exchange>),
     /// Publish messages and show the subscriptions
     Xpub(Box<Exchange>),
-    /// Subscribe by messages and show what comes
+    /// Subscribe by sending messages, and show the received messages
     Xsub(Box<Exchange>),
     /// Raw TCP; the first part of each message is the id of the connection
     Stream(Box<Exchange>),
-    /// Ask SERVERs (draft)
+    /// Send requests to SERVERs (draft)
     Client(Box<Exchange>),
-    /// Answer CLIENTs; the first part of each message is the number of the peer (draft)
+    /// Reply to CLIENTs; the first part of each message is the number of the peer (draft)
     Server(Box<Exchange>),
     /// Send to groups; the first part of each message is the group (draft)
     Radio(Box<SendOnly>),
-    /// Receive what is sent to groups: --subscribe GROUP (draft)
+    /// Receive messages of groups: --subscribe GROUP (draft)
     Dish(Box<RecvOnly>),
     /// Send messages of one part, each to one of the peers (draft)
     Scatter(Box<SendOnly>),
@@ -96,47 +97,47 @@ pub enum Command {
     Channel(Box<Exchange>),
     /// UDP datagrams; the first part of each message is the address (draft)
     Dgram(Box<Exchange>),
-    /// Write the messages that come into a file, with their times
+    /// Write received messages to a file, with their times
     Record(Box<Record>),
-    /// Send what was recorded again, at the same pace or another
+    /// Send recorded messages again, at the original or another speed
     Replay(Box<Replay>),
     /// Forward messages between two endpoints
     Proxy(Box<Proxy>),
-    /// Forward messages between ZeroMQ sockets and NATS, and keep them in its streams
+    /// Forward messages between ZeroMQ sockets and NATS, and store them in NATS streams
     Bridge(Bridge),
-    /// Show what names (`name://`) stand for, and tell other hosts through NATS
+    /// Show the endpoints of names (`name://`), and share them with other hosts through NATS
     Names(Names),
-    /// Run an existing program on Tautline, without changing it
+    /// Run an existing, unchanged program on Tautline
     Run(Run),
     /// List the observed processes of this user
     Ps(Ps),
-    /// Show an observed process, or one of its sockets, with all of it
+    /// Show an observed process or one of its sockets in detail
     Show(Show),
-    /// Watch sockets and peers, the ones in trouble first
+    /// Watch sockets and peers live, with sockets in trouble first
     Top(Top),
     /// Show the messages of a running program as it sends and receives them
     Tap(Box<Tap>),
-    /// Say what is wrong, the worst first, with what shows it and what to do (exit code 4)
+    /// List problems, the worst first, each with its evidence and a remedy (exit code 4)
     Doctor(Doctor),
     /// Print the counters of all observed processes in OpenMetrics, or serve them
     Metrics(Metrics),
-    /// Serve a page of all observed processes: the graph, what is wrong, rates
+    /// Serve a web page of all observed processes: graph, problems, rates
     Web(Web),
-    /// Find sockets of ZeroMQ that others can reach, here or in source code (exit code 4)
+    /// Find ZeroMQ sockets that others can reach, on this machine or in source code (exit code 4)
     Audit(Audit),
-    /// Read a policy: what is wrong with it, and what it does to a bind or a connect
+    /// Check a policy, and show its effect on a bind or a connect
     Policy(Policy),
     /// Make a CURVE key pair
     Keygen(Keygen),
     /// Measure rate and round trip over endpoints
     Bench(Box<Bench>),
-    /// Connect, shake hands, and tell what is there
+    /// Connect to an endpoint, make the handshake, and describe the peer
     Ping(Box<Ping>),
     /// Show the saved contexts, or save one
     Contexts(Contexts),
     /// Print the completion script for a shell
     Completions(Completions),
-    /// Print the manual page, or write those of all commands into a folder
+    /// Print the manual page, or write the pages of all commands to a folder
     Man(Man),
 }
 
@@ -150,35 +151,34 @@ pub struct Link {
     /// Connect to this endpoint; may be given several times
     #[arg(short, long, value_name = "ENDPOINT")]
     pub connect: Vec<String>,
-    /// End after this number of messages; of REQ and REP after this number of exchanges
+    /// End after this number of messages, or of exchanges for REQ and REP
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Fail (exit code 3) when nothing can be sent or comes for this time
+    /// Fail (exit code 3) if no message can be sent or received for this time
     #[arg(short = 'w', long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// End after this time, as done
+    /// End successfully after this time
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub lasting: Option<Duration>,
-    /// How messages look, in both directions
+    /// Format of messages, for input and output
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// What divides the parts of a message in lines (\t is a tab, which is what divides them when
-    /// they are shown)
+    /// Separator of the parts in a line. \t is a tab, which is the default for output
     #[arg(short = 'D', long, value_name = "TEXT")]
     pub separator: Option<String>,
-    /// Our routing id, by which ROUTERs know us
+    /// Our routing id, which identifies us to ROUTERs
     #[arg(long, value_name = "ID")]
     pub identity: Option<String>,
-    /// How many messages may wait for each peer, in each direction; 0: any number
+    /// Maximum number of queued messages per peer and direction; 0: unlimited
     #[arg(long, value_name = "N")]
     pub hwm: Option<u32>,
     /// Disconnect peers that send a longer message part
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<u64>,
-    /// No notices on standard error
+    /// Print no notices on standard error
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Tell what happens to connections
+    /// Report the events of connections
     #[arg(short, long)]
     pub verbose: bool,
     /// Keys and passwords.
@@ -186,48 +186,47 @@ pub struct Link {
     pub security: SecurityArgs,
 }
 
-/// What is sent where
+/// Endpoints and messages of a command
 #[derive(Debug, Clone, Args)]
 pub struct Words {
-    /// The endpoints, then the messages; without messages they come from standard input, a line
-    /// each
+    /// The endpoints, then the messages; without messages, each line of standard input is one
     #[arg(value_name = "ENDPOINT [MESSAGE]")]
     pub words: Vec<String>,
 }
 
-/// What is sent
+/// Messages to send
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sending")]
 pub struct Sending {
-    /// Messages, whatever they look like
+    /// Messages, even if they look like endpoints or options
     #[arg(last = true, value_name = "MESSAGE")]
     pub literal: Vec<String>,
     /// A message; may be given several times
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub message: Vec<String>,
-    /// A part of the message; given several times, all are one message
+    /// A part of a message; may be given several times for a message of several parts
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["message", "literal", "file"])]
     pub part: Vec<String>,
     /// Messages from a file; - is standard input. With --in raw the whole file is one message
     #[arg(short = 'F', long, value_name = "FILE")]
     pub file: Vec<PathBuf>,
-    /// How the messages of files and standard input look, if not as --format says
+    /// Format of files and standard input, if it differs from --format
     #[arg(long = "in", value_enum, value_name = "FORMAT")]
     pub input: Option<Format>,
-    /// Put this part before each message: the topic, group, or routing id of the peer
+    /// Put this part before each message: topic, group, or routing id of the peer
     #[arg(long, value_name = "PART", visible_aliases = ["topic", "group"])]
     pub to: Option<String>,
     /// \n, \t, \\ and \xNN in messages stand for bytes
     #[arg(short, long)]
     pub escapes: bool,
-    /// Take what stands in braces as it is. Otherwise filled in: n (the number; n:6 with zeros),
-    /// time, unix_ms, unix_ns, random, size:N (N bytes), pid, env:NAME
+    /// Do not fill in placeholders in braces. Without this option: n (the number; n:6 with leading
+    /// zeros), time, unix_ms, unix_ns, random, size:N (N bytes), pid, env:NAME
     #[arg(long)]
     pub as_is: bool,
-    /// Send a message every so often; those of arguments again and again, until --count
+    /// Pause between messages; messages from arguments repeat until --count
     #[arg(short, long, value_name = "TIME", value_parser = duration, conflicts_with = "rate")]
     pub interval: Option<Duration>,
-    /// Send this number of messages a second; those of arguments again and again, until --count
+    /// Number of messages per second; messages from arguments repeat until --count
     #[arg(short, long, value_name = "N", value_parser = rate)]
     pub rate: Option<Duration>,
     /// Wait this time before the first message
@@ -235,23 +234,23 @@ pub struct Sending {
     pub delay: Duration,
 }
 
-/// What is received
+/// Output of received messages
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Receiving")]
 pub struct Receiving {
-    /// How messages are shown, if not as --format says
+    /// Format of received messages, if it differs from --format
     #[arg(long = "out", value_enum, value_name = "FORMAT")]
     pub output: Option<Format>,
-    /// Show each message so, e.g. '{topic} is {body}'. In braces: topic (the first part), body (the
-    /// last one), 1, 2 ... (any part), parts (all), n (the number), size, time, unix_ms, peer,
-    /// user, hex, round_trip
+    /// Print each message in this form, e.g. '{topic} is {body}'. Placeholders: topic (first part),
+    /// body (last part), 1, 2 ... (any part), parts (all), n (the number), size, time, unix_ms,
+    /// peer, user, hex, round_trip
     #[arg(long, value_name = "TEXT", conflicts_with = "output")]
     pub print: Option<String>,
-    /// Put the time before each line
+    /// Print the time before each line
     #[arg(short, long)]
     pub timestamp: bool,
-    /// Run this command for each message: the last part is its standard input, what it prints takes
-    /// that part's place
+    /// Run this command for each message. It reads the last part from standard input, and its
+    /// output replaces that part
     #[arg(long, value_name = "CMD")]
     pub through: Option<String>,
 }
@@ -262,7 +261,7 @@ pub struct SendOnly {
     /// The endpoints and the messages.
     #[command(flatten)]
     pub words: Words,
-    /// What is sent.
+    /// Messages to send.
     #[command(flatten)]
     pub sending: Sending,
     /// Endpoints and limits.
@@ -279,7 +278,7 @@ pub struct RecvOnly {
     /// The group to join (DISH); may be given several times
     #[arg(short, long, value_name = "GROUP", hide = true)]
     pub subscribe: Vec<String>,
-    /// What is received.
+    /// Output of received messages.
     #[command(flatten)]
     pub receiving: Receiving,
     /// Endpoints and limits.
@@ -290,7 +289,7 @@ pub struct RecvOnly {
 /// A type that sends and receives
 #[derive(Debug, Clone, Args)]
 pub struct Exchange {
-    /// Answer each message with itself
+    /// Reply to each message with the same message
     #[arg(long, conflicts_with_all = ["through", "message", "part", "file"])]
     pub echo: bool,
     /// Topics to subscribe to (XSUB)
@@ -299,10 +298,10 @@ pub struct Exchange {
     /// The endpoints and the messages.
     #[command(flatten)]
     pub words: Words,
-    /// What is sent.
+    /// Messages to send.
     #[command(flatten)]
     pub sending: Sending,
-    /// What is received.
+    /// Output of received messages.
     #[command(flatten)]
     pub receiving: Receiving,
     /// Endpoints and limits.
@@ -316,7 +315,7 @@ pub struct TypedSend {
     /// The type of the socket
     #[arg(long = "type", value_enum, default_value_t = SendType::Push)]
     pub kind: SendType,
-    /// What is sent, and where.
+    /// Messages to send, and the endpoints.
     #[command(flatten)]
     pub what: SendOnly,
 }
@@ -333,7 +332,7 @@ pub struct TypedRecv {
     /// Topics (SUB) or groups (DISH)
     #[arg(short, long, value_name = "TOPIC")]
     pub subscribe: Vec<String>,
-    /// What is received.
+    /// Output of received messages.
     #[command(flatten)]
     pub receiving: Receiving,
     /// Endpoints and limits.
@@ -376,67 +375,67 @@ pub enum RecvType {
 /// proxy
 #[derive(Debug, Args)]
 pub struct Proxy {
-    /// Where the clients, publishers or producers are
+    /// Endpoint for the clients, publishers or producers
     #[arg(value_name = "FRONT")]
     pub front: String,
-    /// Where the services, subscribers or workers are
+    /// Endpoint for the services, subscribers or workers
     #[arg(value_name = "BACK")]
     pub back: String,
-    /// What is forwarded: queue (ROUTER to DEALER), forwarder (XSUB to XPUB), streamer (PULL to
+    /// Pattern to forward: queue (ROUTER to DEALER), forwarder (XSUB to XPUB), streamer (PULL to
     /// PUSH)
     #[arg(long = "type", value_enum, default_value_t = ProxyType::Queue)]
     pub kind: ProxyType,
-    /// Publish a copy of each message here; - prints them
+    /// Publish a copy of each message at this endpoint; - prints the copies
     #[arg(long, value_name = "ENDPOINT|-")]
     pub capture: Option<String>,
-    /// How captured messages are printed
+    /// Format of printed copies
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// No notices on standard error
+    /// Print no notices on standard error
     #[arg(short, long)]
     pub quiet: bool,
     /// Keys and passwords of the front.
     #[command(flatten)]
     pub security: SecurityArgs,
-    /// And of the back.
+    /// Keys and passwords of the back.
     #[command(flatten)]
     pub back_security: BackSecurityArgs,
 }
 
-/// What a proxy forwards.
+/// Pattern that a proxy forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProxyType {
-    /// Questions and answers: ROUTER in front, DEALER behind
+    /// Requests and replies: ROUTER in front, DEALER at the back
     Queue,
-    /// What is published: XSUB in front, XPUB behind
+    /// Published messages: XSUB in front, XPUB at the back
     Forwarder,
-    /// Work: PULL in front, PUSH behind
+    /// Work: PULL in front, PUSH at the back
     Streamer,
 }
 
 /// keygen
 #[derive(Debug, Args)]
 pub struct Keygen {
-    /// Write the pair into this new file, readable by you only, and print the public key
+    /// Write the pair to this new file, which only you can read, and print the public key
     #[arg(short, long, value_name = "FILE", conflicts_with = "ca")]
     pub out: Option<PathBuf>,
-    /// Make certificates for tests of TLS in place of a CURVE pair, into this folder: an authority,
-    /// and by it a server's and a client's
+    /// Write certificates for TLS tests to this folder instead of a CURVE pair: an authority, and
+    /// certificates of a server and of clients that it signs
     #[arg(long, value_name = "FOLDER")]
     pub ca: Option<PathBuf>,
-    /// A name or address of the server; localhost, 127.0.0.1 and ::1 if none is given
+    /// Name or address of the server, by default localhost, 127.0.0.1 and ::1
     #[arg(long, value_name = "NAME", requires = "ca")]
     pub host: Vec<String>,
-    /// A client's name: its messages bear it, and its files are called so
+    /// Name of a client: it identifies the client's messages and its files
     #[arg(long, value_name = "NAME", requires = "ca", default_value = "client")]
     pub client: Vec<String>,
-    /// How long they are good
+    /// Validity in days
     #[arg(long, value_name = "DAYS", requires = "ca", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub days: u32,
-    /// Keep the authority that is there, and replace the other certificates
+    /// Keep the existing authority, and replace the other certificates
     #[arg(long, requires = "ca", conflicts_with = "force")]
     pub renew: bool,
-    /// Replace what is there
+    /// Replace existing files
     #[arg(long, requires = "ca")]
     pub force: bool,
 }
@@ -444,19 +443,19 @@ pub struct Keygen {
 /// bench
 #[derive(Debug, Args)]
 pub struct Bench {
-    /// One after the other; tcp://127.0.0.1:* if none is given
+    /// Endpoints to measure, one after the other; by default tcp://127.0.0.1:*
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
-    /// Which end this is; the other one is a second `taut bench`, or any ZeroMQ
+    /// End to run here; the other end is a second `taut bench` or another ZeroMQ program
     #[arg(long, value_enum, default_value_t = BenchEnd::Both)]
     pub end: BenchEnd,
     /// Bytes of a message
     #[arg(short, long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 30))]
     pub size: u32,
-    /// Messages to send, of the ends that send
+    /// Number of messages to send
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(2..))]
     pub count: u64,
-    /// Round trips to make
+    /// Number of round trips
     #[arg(short, long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub round_trips: u64,
     /// Bind the endpoint
@@ -465,13 +464,13 @@ pub struct Bench {
     /// Connect to the endpoint
     #[arg(long)]
     pub connect: bool,
-    /// Encrypt, with keys made up; of both ends in this process
+    /// Encrypt with new keys; only with both ends in this process
     #[arg(long)]
     pub curve: bool,
-    /// The results as JSON, a line each
+    /// Print each result as a line of JSON
     #[arg(long)]
     pub json: bool,
-    /// Fail (exit code 3) when nothing comes for this time
+    /// Fail (exit code 3) if no message arrives for this time
     #[arg(short = 'w', long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// Keys and passwords.
@@ -486,30 +485,30 @@ pub enum BenchEnd {
     Both,
     /// PUSH: sends --count messages
     Send,
-    /// PULL: receives --count messages and tells the rate
+    /// PULL: receives --count messages and prints the rate
     Receive,
-    /// REQ: asks --round-trips times and tells the round trip
+    /// REQ: sends --round-trips requests and prints the round trip
     Ask,
-    /// REP: answers until it is ended
+    /// REP: replies until a signal stops it
     Answer,
 }
 
 /// ping
 #[derive(Debug, Args)]
 pub struct Ping {
-    /// tcp or ipc
+    /// Endpoint: tcp, tls+tcp or ipc
     #[arg(value_name = "ENDPOINT")]
     pub endpoint: String,
-    /// This many round trips
+    /// Number of round trips
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// The pause between them
+    /// Pause between round trips
     #[arg(short, long, value_name = "TIME", value_parser = duration, default_value = "1")]
     pub interval: Duration,
-    /// How long to wait for the connection, for the handshake, for each answer
+    /// Time limit for the connection, for the handshake, and for each reply
     #[arg(short = 'w', long, value_name = "TIME", value_parser = duration, default_value = "5")]
     pub timeout: Duration,
-    /// The result as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// Keys and passwords.
@@ -520,14 +519,14 @@ pub struct Ping {
 /// contexts
 #[derive(Debug, Args)]
 pub struct Contexts {
-    /// One of them; all if none is named
+    /// Name of a context, by default all
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// Save this endpoint under a new NAME; may be given several times. Keys and topics are added
-    /// with an editor
+    /// Save this endpoint under a new NAME; may be given several times. Add keys and topics with an
+    /// editor
     #[arg(long, value_name = "ENDPOINT", requires = "name", conflicts_with = "path")]
     pub save: Vec<String>,
-    /// Print where they are saved, and nothing else
+    /// Print only the path of the file
     #[arg(long)]
     pub path: bool,
 }
@@ -548,10 +547,10 @@ pub struct Man {
     pub out: Option<PathBuf>,
 }
 
-/// Ten years: as long as for ever, and no sum with a clock overflows.
+/// Maximum time of ten years: practically unlimited, and sums with a clock cannot overflow.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// `250ms`, `1.5s`, `2m`; a number alone is seconds.
+/// Parses a time: `250ms`, `1.5s`, `2m`. A number without a unit means seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text);
     let fraction = seconds.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -561,7 +560,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time is 250ms, 1.5s, 2m or 1h; a number alone is seconds".to_owned())
 }
 
-/// Messages a second, as the time between them.
+/// Parses a rate in messages per second, and returns the pause between messages.
 fn rate(text: &str) -> Result<Duration, String> {
     let rate: Option<f64> = text.parse().ok().filter(|rate| *rate > 0.0);
     rate.and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok())

@@ -159,8 +159,8 @@ fn judge(listener: &Listener) -> Option<Finding> {
         ),
         (Some(open), At::Tcp(_), false) if mechanism == "PLAIN" => (
             Level::Warning,
-            format!("PLAIN, {open}: passwords and messages can be read on the way"),
-            "CURVE in place of PLAIN; or TAUT_POLICY with a wrap, which needs no change of the program",
+            format!("PLAIN, {open}: passwords and messages are not encrypted"),
+            "use CURVE instead of PLAIN, or TAUT_POLICY with a wrap, which needs no change of the program",
         ),
         (Some(open), At::Tcp(_), false) => (
             Level::Warning,

@@ -49,7 +49,7 @@ pub fn run(args: &Bench) -> Result<()> {
     }
     let security = Security::new(&args.security, None, &config)?;
     if args.end == BenchEnd::Both && !matches!(security, Security::Null) {
-        return Err(Failure::usage("with both ends here the keys are made up: --curve"));
+        return Err(Failure::usage("with both ends in this process, use --curve, which generates the keys"));
     }
     for text in &endpoints {
         if let Some(name) = text.strip_prefix("inproc://") {
@@ -263,7 +263,7 @@ fn late(args: &Bench, error: Error) -> Failure {
     match (error, args.timeout) {
         (Error::WouldBlock, Some(time)) => {
             Failure::new(Code::Timeout, format!("nothing came for {}", humantime::format_duration(time)))
-                .hint("is the other end there, and of the type that goes with this one?")
+                .hint("is the other end running, and does its socket type match this one?")
         }
         (error, _) => error.into(),
     }

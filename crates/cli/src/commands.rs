@@ -137,7 +137,7 @@ fn replay(args: &args::Replay) -> Result<Job> {
     let (kind, endpoints) = if named.iter().all(|endpoints| endpoints.is_empty()) {
         let player = Origin::read(&file)?.and_then(|origin| origin.player());
         let (kind, endpoints) = player.ok_or_else(|| {
-            Failure::usage(format!("{}: it does not tell where it can be played", file.display()))
+            Failure::usage(format!("{}: the file does not tell where to send its messages", file.display()))
                 .hint("name an endpoint, for example tcp://127.0.0.1:5555, and a --type")
         })?;
         (args.kind.unwrap_or(kind), endpoints)
@@ -211,9 +211,7 @@ fn receiving(kind: SocketType, args: &RecvOnly) -> Result<Job> {
     let config = Config::load()?;
     let mut job = Job::new(kind, &args.endpoints, &args.link, &config)?;
     if kind == SocketType::Dish && args.subscribe.is_empty() && job.topics.is_empty() {
-        return Err(Failure::usage(
-            "a DISH receives what is sent to the groups it has joined: --subscribe GROUP",
-        ));
+        return Err(Failure::usage("a DISH receives only messages of its groups: give --subscribe GROUP"));
     }
     job.subscribe(&args.subscribe, matches!(kind, SocketType::Sub | SocketType::XSub))?;
     job.receive(&args.receiving, &args.link)?;
@@ -248,7 +246,8 @@ fn subscribe(args: &Subscribe) -> Result<Job> {
     }
     if args.watch {
         if !io::stdout().is_terminal() {
-            return Err(Failure::usage("--watch needs a terminal").hint("without it every message is a line"));
+            return Err(Failure::usage("--watch needs a terminal")
+                .hint("without --watch, each message is printed on its own line"));
         }
         let watch = Watch::new(sink::colours(&io::stdout()));
         job.sink = Sink::new(Form::Watch(Box::new(watch)), Vec::new(), false)?;
@@ -267,7 +266,7 @@ fn both(kind: SocketType, args: &Exchange) -> Result<Job> {
     let given = !messages.is_empty() || !args.sending.literal.is_empty();
     if args.echo && !socket::answers(kind) {
         return Err(Failure::usage(format!(
-            "{} sockets do not answer: --echo is for those that do",
+            "{} sockets do not reply, so --echo cannot be used",
             kind.name()
         )));
     }

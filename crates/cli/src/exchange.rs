@@ -212,7 +212,7 @@ impl Exchange<'_> {
             Err(Trouble::Socket(Error::Unroutable)) => {
                 let id = crate::format::escaped(parts.first().map_or(&[], |id| id));
                 return Err(Failure::failed(format!("no peer has the routing id {id}"))
-                    .hint("the first part of a message is the id; --timeout waits for the peer"));
+                    .hint("the first part of a message is the id; use --timeout to wait for the peer"));
             }
             Err(Trouble::Socket(error)) => return Err(error.into()),
         }

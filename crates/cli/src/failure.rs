@@ -74,7 +74,7 @@ impl Failure {
     pub fn endpoint(address: &str, error: tautline::Error) -> Self {
         match error {
             tautline::Error::Invalid(_) if crate::tls::is_for(address) => Failure::failed(format!(
-                "{address}: the certificates are not good, or the key is of another one"
+                "{address}: the certificates are invalid, or the key does not match the certificate"
             ))
             .hint("--tls-cert, --tls-key and --tls-trust name files in PEM"),
             error => error.into(),
@@ -99,18 +99,18 @@ impl From<tautline::Error> for Failure {
         use tautline::Error as E;
         let hint = match &error {
             E::AddressInUse(_) => {
-                Some("another program has it: choose another port, or `*` for any free one")
+                Some("another program uses it: choose another port, or `*` for any free port")
             }
             E::AddressNotAvailable(_) => {
                 Some("bind to an address of this machine, or connect to it with --connect")
             }
             E::WrongTransport(_) => {
-                Some("udp goes with radio, dish and dgram; all others go with tcp and ipc")
+                Some("use udp with radio, dish and dgram; use tcp or ipc with all other types")
             }
             E::UnknownTransport(_) | E::MalformedEndpoint(..) => {
                 Some("for example tcp://127.0.0.1:5555 or ipc:///tmp/name")
             }
-            E::NoSuchDevice(_) => Some("is the name of the host right?"),
+            E::NoSuchDevice(_) => Some("check the name of the host"),
             _ => None,
         };
         let code = match &error {

@@ -11,18 +11,18 @@ pub use encode::{Received, encode, escaped, object, part_value};
 
 use clap::ValueEnum;
 
-/// The forms of a message.
+/// Formats of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
-    /// A line each; parts divided by the separator
+    /// A line per message; the separator divides its parts
     #[default]
     Text,
-    /// The bytes as they are, nothing between messages; a whole input is one message
+    /// Raw bytes without separators; a whole input is one message
     Raw,
-    /// A line each, in hexadecimal
+    /// A line per message, in hexadecimal
     Hex,
-    /// A JSON object each: {"parts": ["...", {"hex": "00ff"}], "time": "..."}
+    /// A JSON object per message: {"parts": ["...", {"hex": "00ff"}], "time": "..."}
     Jsonl,
-    /// An array of binary strings each
+    /// A MessagePack array of binary strings per message
     Msgpack,
 }

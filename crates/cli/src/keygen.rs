@@ -32,8 +32,9 @@ pub fn run(args: &Keygen) -> Result<()> {
     match written {
         Ok(()) => crate::print(&format!("{}\n", pair.public)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(Failure::failed(format!("{}: there is such a file already", path.display()))
-                .hint("a key that is in use would be lost: choose another name, or remove it first"))
+            Err(Failure::failed(format!("{}: the file exists already", path.display())).hint(
+                "this protects a key that may be in use: choose another name, or remove the file first",
+            ))
         }
         Err(error) => Err(Failure::file(&path, &error)),
     }

@@ -96,7 +96,7 @@ impl Observed {
         match (&state.trouble, state.peers) {
             (Some(trouble), _) => trouble.clone(),
             (None, 0) => "no peer has connected".to_owned(),
-            (None, _) => "a peer is connected, but nothing came of it".to_owned(),
+            (None, _) => "a peer is connected, but no message was transferred".to_owned(),
         }
     }
 }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(until(retried), format!("nothing listens at {at}"));
         let pull = Pull::builder(&context).bind(&at).unwrap();
         let met = |kind: &EventKind| *kind == EventKind::HandshakeSucceeded;
-        assert_eq!(until(met), "a peer is connected, but nothing came of it");
+        assert_eq!(until(met), "a peer is connected, but no message was transferred");
         drop(pull);
         assert_eq!(until(|kind| *kind == EventKind::Disconnected), "the connection was lost");
     }

@@ -138,7 +138,7 @@ impl Probe<'_> {
             None => {
                 let kind = theirs.map_or("such", SocketType::name);
                 found.no_round_trip =
-                    Some(format!("a {kind} socket would hand messages to us, so we did not stay"));
+                    Some(format!("a {kind} socket would send messages to us, so ping disconnected"));
             }
         }
         if self.args.json {
@@ -222,7 +222,9 @@ impl Probe<'_> {
                 other => return Err(self.failure(&other, &talk)),
             }
         }
-        Err(last.unwrap_or_else(|| Failure::failed(format!("{}: no type was taken", self.address))))
+        Err(last.unwrap_or_else(|| {
+            Failure::failed(format!("{}: the peer accepted no socket type", self.address))
+        }))
     }
 
     fn failure(&self, end: &End, talk: &Talk) -> Failure {
@@ -230,14 +232,16 @@ impl Probe<'_> {
         let ours = talk::mechanism_name(self.mechanism);
         match end {
             End::Closed if talk.greeting().is_empty() => Failure::failed(format!(
-                "{address}: connected, but the other end closed at once without a word"
+                "{address}: connected, but the other end closed at once without sending any data"
             ))
             .hint("is it ZeroMQ? A proxy without a server behind it does the same"),
-            End::Closed if ours == "CURVE" => {
-                Failure::failed(format!("{address}: the server broke off at the first encrypted command"))
-                    .hint("most likely --curve-server-key is not its public key")
-            }
-            End::Closed => Failure::failed(format!("{address}: the other end broke the handshake off")),
+            End::Closed if ours == "CURVE" => Failure::failed(format!(
+                "{address}: the server closed the connection at the first encrypted command"
+            ))
+            .hint("most likely --curve-server-key is not its public key"),
+            End::Closed => Failure::failed(format!(
+                "{address}: the other end closed the connection during the handshake"
+            )),
             End::Silent if talk.greeting().is_empty() => Failure::new(
                 Code::Timeout,
                 format!(
@@ -245,7 +249,7 @@ impl Probe<'_> {
                     humantime::format_duration(self.args.timeout)
                 ),
             )
-            .hint("is it ZeroMQ? Its greeting comes at once; or the program there is stopped"),
+            .hint("is it ZeroMQ? ZeroMQ sends its greeting at once, unless the program is stopped"),
             End::Silent => {
                 let failure = Failure::new(
                     Code::Timeout,

@@ -36,7 +36,7 @@ pub fn run(args: &args::Policy) -> Result<()> {
         return crate::print(&format!("{} has no fault\n{text}", args.policy));
     }
     crate::print(&text)?;
-    Err(Failure::failed(faults.join("\n")).hint("a bind or a connect that is to be wrapped by it fails"))
+    Err(Failure::failed(faults.join("\n")).hint("each bind or connect with this wrap fails"))
 }
 
 fn read(named: &str) -> Result<Policy> {
@@ -46,7 +46,7 @@ fn read(named: &str) -> Result<Policy> {
     let text = read_text(Path::new(named)).map_err(|error| Failure::file(Path::new(named), &error))?;
     Policy::parse(&text).map_err(|fault| {
         Failure::failed(format!("{named}: {fault}"))
-            .hint("programs do not start with it; those that run keep what they have")
+            .hint("programs do not start with this policy; running programs keep their current policy")
     })
 }
 
@@ -74,7 +74,9 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
             }
         }
         Some(Err(error)) => faults.push(error.to_string()),
-        None if wrap.servers().next().is_none() => tell("every client may that knows its key".to_owned()),
+        None if wrap.servers().next().is_none() => {
+            tell("every client that knows its key may connect".to_owned())
+        }
         None => {}
     }
     let mut servers = 0;
@@ -84,7 +86,7 @@ fn files(wrap: &Wrap, faults: &mut Vec<String>) -> String {
         match keys::publics(path) {
             Ok(found) if found.len() == 1 => {}
             Ok(found) => {
-                faults.push(format!("{} has {} keys, and is to have one", path.display(), found.len()))
+                faults.push(format!("{} has {} keys, but must have exactly one", path.display(), found.len()))
             }
             Err(error) => faults.push(error.to_string()),
         }

@@ -38,10 +38,14 @@ pub fn open(context: &Context, job: &Job, replay: &Replay) -> Result<Box<dyn Any
         }
         Replay::From { ring, start } => {
             let [publisher] = &job.endpoints[..] else {
-                return Err(Failure::usage("--replay is for one publisher: the numbers are its own"));
+                return Err(Failure::usage(
+                    "--replay works with one publisher, because each publisher has its own message numbers",
+                ));
             };
             if publisher.bind {
-                return Err(Failure::usage("--replay connects to its publisher: --bind does not go with it"));
+                return Err(Failure::usage(
+                    "--replay connects to its publisher, so it cannot be combined with --bind",
+                ));
             }
             let subscriber = ReliableSub::builder(context).start(*start);
             let mut subscriber = subscriber.with(|socket| with_options(socket, job));
@@ -154,7 +158,7 @@ impl AnySocket for Following {
             let started = thread::Builder::new().name("replay".to_owned());
             started
                 .spawn(move || follow(subscriber, push))
-                .map_err(|error| Trouble::Unfit(format!("a thread for --replay: {error}")))?;
+                .map_err(|error| Trouble::Unfit(format!("cannot start the thread for --replay: {error}")))?;
         }
         loop {
             let parts = self.pull.try_recv_multipart()?.into_parts();
@@ -168,7 +172,7 @@ impl AnySocket for Following {
                         last.to_string_lossy()
                     );
                 }
-                _ => notice!("taut: the publisher has begun anew"),
+                _ => notice!("taut: the publisher has restarted"),
             }
         }
     }

@@ -86,7 +86,7 @@ fn end(mut child: Child, path: &Path, proof: &Proof, args: &Run) -> Result<()> {
     let status = child.wait().map_err(|error| Failure::file(path, &error))?;
     if !proof.is_there() && !args.quiet {
         notice!(
-            "taut: {} has ended, and was not seen to use ZeroMQ: it did not, or not for long enough",
+            "taut: {} has ended, and was not seen to use ZeroMQ: it did not use ZeroMQ, or only briefly",
             path.display()
         );
     }

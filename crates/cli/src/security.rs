@@ -26,29 +26,29 @@ const FILE_MAX: u64 = 1 << 20;
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Security")]
 pub struct SecurityArgs {
-    /// Encrypt (CURVE) and talk to the server with this public key only: 40 characters, a file, or
-    /// @NAME
+    /// Encrypt with CURVE, and accept only the server with this public key: 40 characters, a file,
+    /// or @NAME
     // A key may begin with a hyphen.
     #[arg(long, value_name = "KEY|FILE|@NAME", allow_hyphen_values = true)]
     pub curve_server_key: Option<String>,
-    /// Our own key pair, as `taut keygen` writes it; a client without one makes one up
+    /// File with our own key pair from `taut keygen`; by default, a client generates a new pair
     #[arg(long, value_name = "FILE")]
     pub curve_key_file: Option<PathBuf>,
-    /// Encrypt (CURVE) as the server: clients need the public key of --curve-key-file
+    /// Encrypt with CURVE as the server: clients need the public key of --curve-key-file
     #[arg(long, conflicts_with = "curve_server_key", requires = "curve_key_file")]
     pub curve_server: bool,
-    /// The clients that a CURVE server lets in: a public key a line, with a name behind it if you
-    /// like; without it all that know the server's key
+    /// File with the clients that a CURVE server accepts: a public key and an optional name per
+    /// line. By default, the server accepts every client that knows its key
     #[arg(long, value_name = "FILE", requires = "curve_server")]
     pub curve_allow: Option<PathBuf>,
-    /// Log in by user name (PLAIN, not encrypted); the password comes from --plain-password-file or
-    /// the variable TAUT_PLAIN_PASSWORD
+    /// Log in with this user name (PLAIN, not encrypted); the password comes from
+    /// --plain-password-file or the variable TAUT_PLAIN_PASSWORD
     #[arg(long, value_name = "USER", conflicts_with_all = ["curve_server_key", "curve_server"])]
     pub plain: Option<String>,
-    /// A file with the password, in its first line
+    /// File with the password in its first line
     #[arg(long, value_name = "FILE")]
     pub plain_password_file: Option<PathBuf>,
-    /// Be the PLAIN server: a file with a user:password a line
+    /// Be the PLAIN server, with this file of users: user:password per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "curve_server_key", "curve_server"])]
     pub plain_users: Option<PathBuf>,
     /// Certificates.
@@ -60,25 +60,25 @@ pub struct SecurityArgs {
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Security of the back")]
 pub struct BackSecurityArgs {
-    /// As --curve-server-key
+    /// Same as --curve-server-key, for the back
     #[arg(long, value_name = "KEY|FILE|@NAME", allow_hyphen_values = true)]
     pub back_curve_server_key: Option<String>,
-    /// As --curve-key-file
+    /// Same as --curve-key-file, for the back
     #[arg(long, value_name = "FILE")]
     pub back_curve_key_file: Option<PathBuf>,
-    /// As --curve-server
+    /// Same as --curve-server, for the back
     #[arg(long, conflicts_with = "back_curve_server_key", requires = "back_curve_key_file")]
     pub back_curve_server: bool,
-    /// As --curve-allow
+    /// Same as --curve-allow, for the back
     #[arg(long, value_name = "FILE", requires = "back_curve_server")]
     pub back_curve_allow: Option<PathBuf>,
-    /// As --plain
+    /// Same as --plain, for the back
     #[arg(long, value_name = "USER", conflicts_with_all = ["back_curve_server_key", "back_curve_server"])]
     pub back_plain: Option<String>,
-    /// As --plain-password-file
+    /// Same as --plain-password-file, for the back
     #[arg(long, value_name = "FILE")]
     pub back_plain_password_file: Option<PathBuf>,
-    /// As --plain-users
+    /// Same as --plain-users, for the back
     #[arg(long, value_name = "FILE", conflicts_with_all = ["back_plain", "back_curve_server_key", "back_curve_server"])]
     pub back_plain_users: Option<PathBuf>,
 }
@@ -264,7 +264,7 @@ fn own_keys(path: &Path) -> Result<KeyPair> {
     warn_if_open(path);
     let text = String::from_utf8_lossy(&bytes);
     let Some(secret) = entry(&text, ["secret", "secret-key"]) else {
-        return Err(Failure::failed(format!("{}: there is no secret key in it", path.display()))
+        return Err(Failure::failed(format!("{}: the file contains no secret key", path.display()))
             .hint("`taut keygen --out FILE` writes such a file"));
     };
     let secret: SecretKey =
@@ -286,7 +286,7 @@ fn public_key(text: &str, config: &Config) -> Result<PublicKey> {
     if !path.exists() {
         let wrong = text.parse::<PublicKey>().err().map(|error| error.to_string()).unwrap_or_default();
         return Err(Failure::usage(format!(
-            "--curve-server-key {text:?} is no key ({wrong}), and there is no such file"
+            "--curve-server-key {text:?} is not a key ({wrong}) or an existing file"
         ))
         .hint("`taut keygen` prints the public key of a pair"));
     }

@@ -14,18 +14,19 @@ use crate::security::{read, warn_if_open};
 #[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Certificates (tls+tcp, wss)")]
 pub struct TlsArgs {
-    /// Our certificate, and those that lead from it to a trusted one, in PEM: needed where such an
-    /// endpoint is bound; a client shows it if the server asks
+    /// Our certificate chain in PEM: our certificate, then those that lead to a trusted one.
+    /// Required to bind such an endpoint; a client presents it if the server requests one
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The secret key to the first of them, in PEM
+    /// Secret key of our certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Trust peers whose certificates lead to one of these, in PEM. A server that is told so wants
-    /// a certificate of each client; a client that is not told trusts those that the system trusts
+    /// Trust peers whose certificates lead to one in this PEM file. A server with this option
+    /// requires a certificate from each client. By default, a client trusts those that the system
+    /// trusts
     #[arg(long, value_name = "FILE")]
     tls_trust: Option<PathBuf>,
-    /// The name that the server's certificate must have, in place of its host
+    /// Required name in the server's certificate, if it differs from the host
     #[arg(long, value_name = "NAME")]
     tls_name: Option<String>,
 }
@@ -91,8 +92,8 @@ pub fn carrier(args: &TlsArgs, address: &str, host: &str) -> Result<Box<dyn Carr
 fn pem(path: &Path) -> Result<Secret<Vec<u8>>> {
     let bytes = read(path)?;
     if !bytes.windows(11).any(|part| part == b"-----BEGIN ") {
-        return Err(Failure::failed(format!("{}: there is no PEM in it", path.display()))
-            .hint("it would have a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
+        return Err(Failure::failed(format!("{}: the file contains no PEM", path.display()))
+            .hint("a PEM file has a line -----BEGIN CERTIFICATE----- or -----BEGIN PRIVATE KEY-----"));
     }
     Ok(bytes)
 }

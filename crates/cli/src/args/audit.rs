@@ -7,13 +7,13 @@ use clap::Args;
 /// audit
 #[derive(Debug, Args)]
 pub struct Audit {
-    /// Only what these processes listen on
+    /// Check only the sockets of these processes
     #[arg(value_name = "PID", conflicts_with = "source")]
     pub processes: Vec<u32>,
-    /// Look through the source code in a folder, or a file, in place of this machine
+    /// Check the source code in this folder or file instead of this machine
     #[arg(long, value_name = "PATH")]
     pub source: Option<PathBuf>,
-    /// As JSON, a line for each endpoint or place
+    /// Print each endpoint or place as a line of JSON
     #[arg(long)]
     pub json: bool,
 }

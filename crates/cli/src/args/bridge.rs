@@ -10,13 +10,13 @@ use super::duration;
 /// bridge
 #[derive(Debug, Args)]
 pub struct Bridge {
-    /// The file with the routes: docs/reference/bridge-file.md describes it
+    /// File with the routes, described in docs/reference/bridge-file.md
     #[arg(value_name = "CONFIG")]
     pub config: PathBuf,
-    /// Only check the file, without a connection
+    /// Only check the file, without connecting
     #[arg(long, conflicts_with = "stats")]
     pub check: bool,
-    /// Show the counters of each route this often, a line of JSON each
+    /// Print the counters of each route at this interval, as a line of JSON
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub stats: Option<Duration>,
 }

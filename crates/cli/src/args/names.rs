@@ -7,13 +7,13 @@ use clap::Args;
 /// names
 #[derive(Debug, Args)]
 pub struct Names {
-    /// The names file: docs/use/names.md describes it
+    /// Names file, described in docs/use/names.md
     #[arg(long, value_name = "FILE", env = "TAUT_NAMES")]
     pub file: PathBuf,
-    /// Tell other hosts through NATS what is bound here, and this one what is bound there
+    /// Exchange the names bound here with those of other hosts through NATS
     #[arg(long, conflicts_with = "names")]
     pub serve: bool,
-    /// The names to show; without any, all that the file and its folder have
+    /// Names to show, by default all in the file and its folder
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 }

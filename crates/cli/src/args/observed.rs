@@ -1,4 +1,4 @@
-//! The commands that look at observed programs.
+//! The commands that show observed programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::look::{Filter, Order};
 /// ps
 #[derive(Debug, Args)]
 pub struct Ps {
-    /// Also the sockets that carry the events of monitors
+    /// Include the sockets that carry monitor events
     #[arg(short, long)]
     pub all: bool,
-    /// As JSON, a line each
+    /// Print each process as a line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -27,10 +27,10 @@ pub struct Show {
     /// The process, or one of its sockets
     #[arg(value_name = "PID[/SOCKET]")]
     pub target: String,
-    /// Also the sockets that carry the events of monitors
+    /// Include the sockets that carry monitor events
     #[arg(short, long)]
     pub all: bool,
-    /// As JSON, with all the fields of docs/reference/counters-file.md
+    /// Print JSON with all the fields of docs/reference/counters-file.md
     #[arg(long)]
     pub json: bool,
 }
@@ -38,16 +38,16 @@ pub struct Show {
 /// top
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Also the sockets that carry the events of monitors
+    /// Include the sockets that carry monitor events
     #[arg(short, long)]
     pub all: bool,
-    /// How often to look
+    /// Time between updates
     #[arg(short, long, value_name = "TIME", value_parser = pause, default_value = "1")]
     pub interval: Duration,
-    /// What the sockets are sorted by
+    /// Sort order of the sockets
     #[arg(short, long, value_enum, default_value_t = Order::Trouble)]
     pub sort: Order,
-    /// Only sockets that have this in their program, process, type, endpoint or trouble
+    /// Show only sockets with this text in their program, process, type, endpoint or trouble
     #[arg(short, long, value_name = "TEXT")]
     pub filter: Option<String>,
 }
@@ -55,13 +55,13 @@ pub struct Top {
 /// doctor
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// The process; all if none is named
+    /// Process, by default all
     #[arg(value_name = "PID")]
     pub process: Option<u32>,
-    /// How long to look
+    /// Time between the two readings
     #[arg(long = "for", value_name = "TIME", value_parser = duration, default_value = "3")]
     pub lasting: Duration,
-    /// As JSON, a line for each finding
+    /// Print each finding as a line of JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -69,33 +69,33 @@ pub struct Doctor {
 /// metrics
 #[derive(Debug, Args)]
 pub struct Metrics {
-    /// Answer HTTP here until ended: ADDRESS:PORT, or a port of this machine. Without it they are
-    /// printed once
+    /// Serve the metrics over HTTP at ADDRESS:PORT or a port of this machine. Without this option,
+    /// print them once
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// Send them to an OpenTelemetry collector, again and again: http://HOST, of which the port is
-    /// 4318 and the path /v1/metrics if it names no others, or https://HOST
+    /// Send the metrics periodically to an OpenTelemetry collector: http://HOST (default port 4318,
+    /// default path /v1/metrics) or https://HOST
     #[arg(long, value_name = "URL", conflicts_with = "listen")]
     pub otlp: Option<String>,
-    /// With --otlp: a header of each request, such as authorization=Bearer ..., any number of
-    /// times. As others can see the command line, a secret rather stands in the variable
-    /// OTEL_EXPORTER_OTLP_HEADERS
+    /// With --otlp: a header of each request, such as authorization=Bearer ...; may be given
+    /// several times. Other users can see the command line: put secrets in the variable
+    /// OTEL_EXPORTER_OTLP_HEADERS instead
     #[arg(long, value_name = "NAME=VALUE", requires = "otlp")]
     pub otlp_header: Vec<String>,
-    /// With --otlp https://...: trust servers whose certificates lead to one of these, in PEM;
-    /// without it those that the system trusts
+    /// With --otlp https://...: trust servers whose certificates lead to one in this PEM file, by
+    /// default those that the system trusts
     #[arg(long, value_name = "FILE", requires = "otlp")]
     pub otlp_trust: Option<PathBuf>,
-    /// With --otlp: how often
+    /// With --otlp: time between requests
     #[arg(short, long, value_name = "TIME", value_parser = pause, default_value = "10", requires = "otlp")]
     pub interval: Duration,
-    /// With --otlp: end after this number of times
+    /// With --otlp: end after this number of requests
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "otlp")]
     pub count: Option<u64>,
-    /// Also of the sockets that carry the events of monitors
+    /// Include the sockets that carry monitor events
     #[arg(short, long)]
     pub all: bool,
-    /// Those of each peer as well
+    /// Include the metrics of each peer
     #[arg(long)]
     pub peers: bool,
 }
@@ -106,13 +106,13 @@ pub struct Tap {
     /// The process, or one of its sockets
     #[arg(value_name = "PID[/SOCKET]")]
     pub target: String,
-    /// What the program receives, or what it sends; without it both
+    /// Only messages that the program receives, or only those that it sends; by default both
     #[arg(short, long, value_enum)]
     pub direction: Option<Way>,
-    /// Only messages to or from this peer, by its number in taut show PID/SOCKET
+    /// Only messages to or from the peer with this number in taut show PID/SOCKET
     #[arg(long, value_name = "PEER")]
     pub peer: Option<u64>,
-    /// Only messages that begin with this
+    /// Only messages that start with this text
     #[arg(short, long, value_name = "TOPIC")]
     pub prefix: Option<String>,
     /// Only messages of at least this many bytes
@@ -121,47 +121,49 @@ pub struct Tap {
     /// Only messages of at most this many bytes
     #[arg(long, value_name = "BYTES")]
     pub most: Option<u64>,
-    /// One of this many messages
+    /// Only one of N messages
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub every: u64,
-    /// The first bytes of each part only
+    /// Only the first N bytes of each part
     #[arg(long, value_name = "N")]
     pub bytes: Option<u64>,
-    /// Only messages of which this is true: text that some part has in it, or conditions like
-    /// topic = a, body ~ REGEX, size > 100, joined by and, or, not and parentheses
+    /// Only messages that fulfil this condition: a text that some part contains, or comparisons
+    /// like topic = a, body
+    ///
+    /// REGEX, size > 100, joined by and, or, not and parentheses
     #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
     pub filter: Option<Filter>,
-    /// How messages look
+    /// Format of messages
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// As --format jsonl
+    /// Same as --format jsonl
     #[arg(long, conflicts_with = "format")]
     pub jsonl: bool,
-    /// As --format hex
+    /// Same as --format hex
     #[arg(long, conflicts_with_all = ["format", "jsonl"])]
     pub hex: bool,
-    /// Run this command for each message: the last part is its standard input, what it prints takes
-    /// that part's place
+    /// Run this command for each message. It reads the last part from standard input, and its
+    /// output replaces that part
     #[arg(long, value_name = "CMD")]
     pub through: Option<String>,
-    /// Not the messages but how many go by, each second, of each socket and direction
+    /// Show message rates per second, socket and direction instead of messages
     #[arg(long, conflicts_with_all = ["format", "jsonl", "hex", "through"])]
     pub rates: bool,
-    /// Write a new file for Wireshark, as if all had gone over tcp; - is standard output
+    /// Write a new file for Wireshark, as if tcp had carried all messages; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "jsonl", "hex", "through", "rates"])]
     pub pcapng: Option<PathBuf>,
     /// End after this number of messages
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// End after this time, as done
+    /// End successfully after this time
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub lasting: Option<Duration>,
-    /// No notices on standard error
+    /// Print no notices on standard error
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Which way messages go.
+/// Direction of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -174,15 +176,15 @@ pub enum Way {
 /// web
 #[derive(Debug, Args)]
 pub struct Web {
-    /// Also the sockets that carry the events of monitors
+    /// Include the sockets that carry monitor events
     #[arg(short, long)]
     pub all: bool,
-    /// Where: ADDRESS:PORT, or a port of this machine; 0 is any free one
+    /// Address to serve at: ADDRESS:PORT, or a port of this machine; 0 is any free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: String,
 }
 
-/// A time to wait between two looks.
+/// Parses a time between two updates.
 fn pause(text: &str) -> Result<Duration, String> {
     let least = Duration::from_millis(100);
     duration(text).and_then(|time| if time < least { Err("at least 100ms".to_owned()) } else { Ok(time) })

@@ -8,19 +8,19 @@ use super::{Link, Receiving, SendOnly};
 /// PUB
 #[derive(Debug, Clone, Args)]
 pub struct Publish {
-    /// Publish only when there are this many subscriptions; 0: at once, and what is published
-    /// before the first one is lost
+    /// Start publishing after this number of subscriptions; 0: at once, and messages before the
+    /// first subscription are lost
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub wait: u64,
-    /// Number the messages, keep the last ones, and send them again from this endpoint to those
-    /// that have missed them. A message has two parts, the topic (--to) and the body. No subscriber
-    /// is waited for, and the end is that of --for or a signal
+    /// Number the messages, keep the last ones, and resend missed messages from this endpoint. A
+    /// message has two parts, the topic (--to) and the body. The publisher does not wait for
+    /// subscribers, and runs until --for or a signal ends it
     #[arg(long, value_name = "ENDPOINT", conflicts_with = "wait")]
     pub replay: Option<String>,
-    /// How many messages are kept
+    /// Number of messages to keep
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "replay")]
     pub keep: usize,
-    /// What is sent, and where.
+    /// Messages to send, and the endpoints.
     #[command(flatten)]
     pub what: SendOnly,
 }
@@ -31,22 +31,21 @@ pub struct Subscribe {
     /// The endpoints
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
-    /// Only messages that begin with this; may be given several times. Without it all messages
+    /// Only messages that start with this text; may be given several times. Default: all messages
     #[arg(short, long, value_name = "TOPIC")]
     pub subscribe: Vec<String>,
-    /// Look at the numbers of a publisher with --replay, and get what is missing from this
-    /// endpoint. Each message is shown with its number as the second part; what cannot be had any
-    /// more is told
+    /// Check the message numbers of a publisher with --replay, and request missed messages from
+    /// this endpoint. The number is shown as the second part of each message. Messages that cannot
+    /// be recovered are reported
     #[arg(long, value_name = "ENDPOINT")]
     pub replay: Option<String>,
-    /// With which message to begin: live (the next one), oldest (that is kept), last (of each
-    /// topic), or a number
+    /// First message: live (the next one), oldest (that is kept), last (of each topic), or a number
     #[arg(long, value_name = "WHICH", default_value = "live", value_parser = start, requires = "replay")]
     pub from: Start,
-    /// One line a topic, in place; needs a terminal
+    /// Show one line per topic and update it in place; needs a terminal
     #[arg(long, conflicts_with_all = ["print", "output", "timestamp", "through"])]
     pub watch: bool,
-    /// What is received.
+    /// Output of received messages.
     #[command(flatten)]
     pub receiving: Receiving,
     /// Endpoints and limits.
@@ -54,7 +53,7 @@ pub struct Subscribe {
     pub link: Link,
 }
 
-/// `live`, `oldest`, `last`, or a number.
+/// Parses `live`, `oldest`, `last`, or a number.
 fn start(text: &str) -> Result<Start, String> {
     match text {
         "live" => Ok(Start::Live),

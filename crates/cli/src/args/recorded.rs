@@ -9,17 +9,16 @@ use super::{Link, RecvType, SendType, Way};
 /// record
 #[derive(Debug, Clone, Args)]
 pub struct Record {
-    /// The new file: JSON, a line a message
+    /// New file with a line of JSON per message
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The endpoints
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
-    /// What an observed program, or one of its sockets, sends and receives, in place of what comes
-    /// from endpoints
+    /// Record the messages of an observed program or one of its sockets, instead of endpoints
     #[arg(long, value_name = "PID[/SOCKET]", conflicts_with_all = ["endpoints", "kind", "subscribe", "bind", "connect"])]
     pub tap: Option<String>,
-    /// With --tap: only what the program receives, or what it sends
+    /// With --tap: only messages that the program receives, or only those that it sends
     #[arg(long, value_enum, requires = "tap")]
     pub direction: Option<Way>,
     /// The type of the socket
@@ -36,20 +35,20 @@ pub struct Record {
 /// replay
 #[derive(Debug, Clone, Args)]
 pub struct Replay {
-    /// What `taut record` has written, or any command with --out jsonl; - is standard input
+    /// File of `taut record`, or output of any command with --out jsonl; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The endpoints; without any, those of the recorded socket, or their other ends if it has
-    /// received
+    /// The endpoints; by default those of the recorded socket, or of its peers if it received the
+    /// messages
     #[arg(value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
-    /// The type of the socket; without it PUB, or what goes to the recorded socket's endpoints
+    /// Type of the socket; by default PUB, or a type that fits the recorded socket's endpoints
     #[arg(long = "type", value_enum)]
     pub kind: Option<SendType>,
-    /// The pace: 2 is twice as fast as it was, max all at once
+    /// Speed: 2 is twice the recorded speed, max removes all pauses
     #[arg(long, value_name = "N|max", value_parser = speed, default_value = "1")]
     pub speed: f64,
-    /// Of PUB and XPUB: begin when there are this many subscriptions
+    /// For PUB and XPUB: start after this number of subscriptions
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub wait: u64,
     /// Endpoints and limits.
@@ -57,7 +56,7 @@ pub struct Replay {
     pub link: Link,
 }
 
-/// How many times as fast.
+/// Parses a speed factor.
 fn speed(text: &str) -> Result<f64, String> {
     if text == "max" {
         return Ok(f64::INFINITY);

@@ -9,28 +9,28 @@ use super::{Link, Receiving, Sending};
 pub enum Topics {
     /// Publish messages about a topic
     Pub(Box<TopicsPub>),
-    /// Show what is published about topics
+    /// Show the messages of topics
     Sub(Box<TopicsSub>),
 }
 
 /// topics pub
 #[derive(Debug, Args)]
 pub struct TopicsPub {
-    /// What the messages are about; . and / divide it into tokens
+    /// Topic of the messages; . and / divide it into tokens
     #[arg(value_name = "TOPIC")]
     pub topic: String,
-    /// The messages; without any they come from standard input, a line each
+    /// Messages; without any, each line of standard input is one
     #[arg(value_name = "BODY")]
     pub bodies: Vec<String>,
-    /// The space: all that publish and subscribe there find each other. Endpoints given by --bind
-    /// and --connect take its place
+    /// Space: publishers and subscribers in the same space find each other. --bind and --connect
+    /// give endpoints instead
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub space: String,
-    /// Publish only when there are this many subscriptions; 0: at once, and what is published
-    /// before the first one is lost
+    /// Start publishing after this number of subscriptions; 0: at once, and messages before the
+    /// first subscription are lost
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub wait: u64,
-    /// What is sent.
+    /// Messages to send.
     #[command(flatten)]
     pub sending: Sending,
     /// Endpoints and limits.
@@ -44,14 +44,14 @@ pub struct TopicsSub {
     /// Topics, in which * stands for one token, and ** at either end for any number of tokens
     #[arg(value_name = "PATTERN", required = true)]
     pub patterns: Vec<String>,
-    /// The space: all that publish and subscribe there find each other. Endpoints given by --bind
-    /// and --connect take its place
+    /// Space: publishers and subscribers in the same space find each other. --bind and --connect
+    /// give endpoints instead
     #[arg(long, value_name = "NAME", default_value = "main")]
     pub space: String,
-    /// One line a topic, in place; needs a terminal
+    /// Show one line per topic and update it in place; needs a terminal
     #[arg(long, conflicts_with_all = ["print", "output", "timestamp", "through"])]
     pub watch: bool,
-    /// What is received.
+    /// Output of received messages.
     #[command(flatten)]
     pub receiving: Receiving,
     /// Endpoints and limits.

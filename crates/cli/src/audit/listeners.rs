@@ -57,6 +57,6 @@ fn owners() -> HashMap<u64, (u32, String)> {
 }
 
 fn unreadable(error: &procfs::ProcError) -> Failure {
-    Failure::failed(format!("the list of listening sockets: {error}"))
-        .hint("audit needs /proc; --source looks through source code instead")
+    Failure::failed(format!("cannot list the listening sockets: {error}"))
+        .hint("audit needs /proc; use --source to check source code instead")
 }

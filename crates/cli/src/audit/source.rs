@@ -71,7 +71,7 @@ fn findings(path: &str, text: &str) -> Vec<Finding> {
         for found in OPEN.captures_iter(line) {
             let endpoint = &found[1];
             all.push(if secure {
-                finding(number, Level::Note, format!("{endpoint} is open to others; the file speaks of CURVE"), "")
+                finding(number, Level::Note, format!("{endpoint} is open to others; the file mentions CURVE"), "")
             } else {
                 finding(
                     number,
@@ -85,8 +85,8 @@ fn findings(path: &str, text: &str) -> Vec<Finding> {
             all.push(finding(
                 number,
                 Level::Warning,
-                format!("{} runs what a peer sends", found.as_str().trim_end_matches('(')),
-                "JSON or MessagePack for what comes from a socket; or only over CURVE with a list of clients",
+                format!("{} executes data that a peer sends", found.as_str().trim_end_matches('(')),
+                "use JSON or MessagePack for received messages, or accept them only over CURVE with a list of clients",
             ));
         }
     }

@@ -217,7 +217,7 @@ impl Job {
             }
             files.push(PathBuf::from("-"));
             if !self.quiet && io::stdin().is_terminal() && io::stderr().is_terminal() {
-                notice!("taut: messages from the terminal, a line each; the end is Ctrl-D");
+                notice!("taut: messages from the terminal, one per line; Ctrl-D ends the input");
             }
         }
         let format = args.input.unwrap_or(link.format);

@@ -134,7 +134,7 @@ impl Decoder {
             other => vec![other],
         };
         if parts.is_empty() {
-            return Err(self.fault("a message has one part at least").hint(FORM));
+            return Err(self.fault("a message has at least one part").hint(FORM));
         }
         let part = |part: Value| match part {
             Value::String(text) => Some(text.into_bytes()),
@@ -158,7 +158,7 @@ impl Decoder {
                     return Ok(None);
                 }
                 self.number += 1;
-                return Err(self.fault(if cut { "MessagePack that is cut off" } else { "not MessagePack" }));
+                return Err(self.fault(if cut { "truncated MessagePack" } else { "not MessagePack" }));
             }
         };
         self.at += before - rest.len();
@@ -220,7 +220,7 @@ pub fn unescape(text: &[u8]) -> std::result::Result<Vec<u8>, String> {
                 let byte = digits.get(..2).and_then(unhex).ok_or("\\x needs two hexadecimal digits")?;
                 (byte[0], 3)
             }
-            _ => return Err("an unknown escape; known are \\n, \\r, \\t, \\\\ and \\xNN".to_owned()),
+            _ => return Err("unknown escape; use \\n, \\r, \\t, \\\\ or \\xNN".to_owned()),
         };
         out.push(value);
         rest = &rest[used..];
@@ -276,11 +276,11 @@ mod tests {
     fn faults_name_the_line() {
         for (format, input, text) in [
             (Format::Jsonl, &b"\"a\"\n{\"x\"\n"[..], "input, line 2: "),
-            (Format::Jsonl, b"[]", "input, line 1: a message has one part at least"),
+            (Format::Jsonl, b"[]", "input, line 1: a message has at least one part"),
             (Format::Jsonl, b"[1]", "input, line 1: not a message"),
             (Format::Hex, b"0\n", "input, line 1: not pairs"),
             (Format::Hex, b"zz\n", "input, line 1: not pairs"),
-            (Format::Msgpack, b"\x92\xc4\x01a", "input, value 1: MessagePack that is cut off"),
+            (Format::Msgpack, b"\x92\xc4\x01a", "input, value 1: truncated MessagePack"),
             (Format::Msgpack, b"\x01", "input, value 1: not an array"),
         ] {
             let failure = all(format, None, input, 1).unwrap_err();

@@ -63,9 +63,8 @@ fn check(args: &Keygen, folder: &Path) -> Result<()> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);
         let is_taken = [AUTHORITY, SERVER].contains(&client.as_str()) || client.ends_with("-key");
         if client.is_empty() || client.starts_with('.') || !client.chars().all(is_name) || is_taken {
-            return Err(Failure::usage(format!("{client:?} is no name of a client here")).hint(
-                "letters, digits, and -_.@ between them; not `ca`, `server`, or one that ends in -key",
-            ));
+            return Err(Failure::usage(format!("{client:?} is no name of a client here"))
+                .hint("use letters, digits and -_.@, but not `ca`, `server`, or a name that ends in -key"));
         }
     }
     if args.force || args.renew {
@@ -75,8 +74,8 @@ fn check(args: &Keygen, folder: &Path) -> Result<()> {
     let mut files = names.flat_map(|name| [path(folder, name), key_path(folder, name)]);
     match files.find(|file| fs::symlink_metadata(file).is_ok()) {
         None => Ok(()),
-        Some(file) => Err(Failure::failed(format!("{}: there is such a file already", file.display()))
-            .hint("--renew keeps the authority and replaces the rest; --force replaces all")),
+        Some(file) => Err(Failure::failed(format!("{}: the file exists already", file.display()))
+            .hint("--renew keeps the authority and replaces the other files; --force replaces all files")),
     }
 }
 
@@ -121,7 +120,7 @@ fn old_key(folder: &Path) -> Result<KeyPair> {
     let text = crate::security::read(&file)?;
     let text = std::str::from_utf8(&text).ok().and_then(|text| KeyPair::from_pem(text).ok());
     text.ok_or_else(|| {
-        Failure::failed(format!("{}: there is no key in it", file.display()))
+        Failure::failed(format!("{}: the file contains no key", file.display()))
             .hint("--force makes a new authority")
     })
 }

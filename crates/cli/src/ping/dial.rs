@@ -57,7 +57,7 @@ impl Connection {
         let carriage = is_tls.then(carriage).transpose()?;
         let found = host.to_socket_addrs().map_err(|_| {
             Failure::failed(format!("{address}: the host is not known"))
-                .hint("is the name right, and DNS reachable?")
+                .hint("check the name, and that DNS is reachable")
         })?;
         let mut outcome = Err(Failure::failed(format!("{address}: the host has no address")));
         for one in found {
@@ -170,9 +170,9 @@ fn refused(address: &str, error: &io::Error) -> Failure {
                 .hint("is the program running, and bound to this address and port?")
         }
         K::TimedOut => Failure::new(Code::Timeout, format!("{address}: the host does not answer"))
-            .hint("is it on, and does a firewall drop what is for this port?"),
+            .hint("is the host on, and does a firewall block this port?"),
         K::HostUnreachable | K::NetworkUnreachable => {
-            Failure::failed(format!("{address}: there is no way to the host ({error})"))
+            Failure::failed(format!("{address}: the host is unreachable ({error})"))
         }
         K::NotFound => Failure::failed(format!("{address}: there is no such socket file"))
             .hint("is the program running, and is the path the same there?"),

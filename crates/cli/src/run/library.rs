@@ -57,10 +57,12 @@ impl Library {
             .flat_map(|prefix| places(prefix))
             .find_map(|path| Library::open(&path).ok())
             .ok_or_else(|| {
-                Failure::failed("Tautline's libzmq.so.5 was not found beside taut, nor where it is installed")
-                    .hint(format!(
-                        "--library FILE or {VARIABLE} names it; `make build` makes target/release/libzmq.so"
-                    ))
+                Failure::failed(
+                    "Tautline's libzmq.so.5 was not found beside taut or in the installation folders",
+                )
+                .hint(format!(
+                    "--library FILE or {VARIABLE} names it; `make build` creates target/release/libzmq.so"
+                ))
             })
     }
 
@@ -72,7 +74,7 @@ impl Library {
                 Ok(Library { path, architecture: found.architecture, system })
             }
             _ => Err(Failure::failed(format!("{}: it is not Tautline's libzmq.so.5", path.display()))
-                .hint("`make build` makes target/release/libzmq.so")),
+                .hint("`make build` creates target/release/libzmq.so")),
         }
     }
 }

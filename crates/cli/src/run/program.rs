@@ -32,8 +32,8 @@ pub fn find(name: &OsStr) -> Result<PathBuf> {
         let path = PathBuf::from(name);
         return match fs::metadata(&path) {
             Ok(_) if runs(&path) => Ok(path),
-            Ok(_) => Err(Failure::failed(format!("{}: it is no program", path.display()))
-                .hint("a script is run by its interpreter: taut run python3 script.py")),
+            Ok(_) => Err(Failure::failed(format!("{}: not a program", path.display()))
+                .hint("run a script with its interpreter: taut run python3 script.py")),
             Err(error) => Err(Failure::file(&path, &error)),
         };
     }
@@ -53,7 +53,7 @@ pub fn check(path: &Path, library: &Library) -> Result<()> {
             None => return check_file(&path, library),
         }
     }
-    Err(Failure::failed(format!("{}: a script of a script of a script", path.display())))
+    Err(Failure::failed(format!("{}: too many nested script interpreters", path.display())))
 }
 
 /// Fails for a setuid program: the system ignores `LD_PRELOAD` for a program with more rights than
@@ -63,7 +63,7 @@ fn check_rights(path: &Path) -> Result<()> {
     let is_root = rustix::process::geteuid().is_root();
     if data.mode() & 0o6000 != 0 && !is_root {
         return Err(Failure::failed(format!(
-            "{}: it runs with the rights of another user (setuid), so nothing can be put before its libraries",
+            "{}: it runs with the rights of another user (setuid), so the system ignores LD_PRELOAD",
             path.display()
         ))
         .hint("run it as that user, or install Tautline's package for the whole system"));
@@ -102,8 +102,10 @@ fn check_file(path: &Path, library: &Library) -> Result<()> {
         .hint("--library names the one for it"));
     }
     let Some(system) = found.system else {
-        return Err(Failure::failed(format!("{shown} is linked statically: no library can be put into it"))
-            .hint("link it with libzmq.so, or with Tautline's libzmq.a"));
+        return Err(Failure::failed(format!(
+            "{shown} is linked statically, so its libraries cannot be replaced"
+        ))
+        .hint("link it with libzmq.so, or with Tautline's libzmq.a"));
     };
     if system != library.system {
         return Err(Failure::failed(format!(
@@ -116,9 +118,9 @@ fn check_file(path: &Path, library: &Library) -> Result<()> {
     }
     if found.has_its_own {
         return Err(Failure::failed(format!(
-            "{shown} has a libzmq of its own, linked statically: nothing can take its place"
+            "{shown} has its own statically linked libzmq, which cannot be replaced"
         ))
-        .hint("link it with libzmq.so, or with Tautline's libzmq.a; no program is changed then"));
+        .hint("link it with libzmq.so or with Tautline's libzmq.a"));
     }
     Ok(())
 }
@@ -140,8 +142,8 @@ pub fn inspect(path: &Path) -> Result<Inspected> {
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let cache = ReadCache::new(file);
     inspect_read(&cache).ok_or_else(|| {
-        Failure::failed(format!("{}: it is no program of this system", path.display()))
-            .hint("a script is run by its interpreter: taut run python3 script.py")
+        Failure::failed(format!("{}: not a program for this system", path.display()))
+            .hint("run a script with its interpreter: taut run python3 script.py")
     })
 }
 

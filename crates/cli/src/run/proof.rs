@@ -74,9 +74,7 @@ fn tell(process: u32, runs: &Runs, library: &Path) {
         Runs::OnAnother(file) => {
             let file = file.as_ref().map_or("one of its files".to_owned(), |file| file.display().to_string());
             notice!("taut: {name} ({process}) does NOT run on Tautline: {file} has a libzmq of its own");
-            notice!(
-                "  what calls that one directly, nothing can take its place; see docs/operate/taut-programs.md"
-            );
+            notice!("  calls to that copy cannot be redirected; see docs/operate/taut-programs.md");
         }
     }
 }

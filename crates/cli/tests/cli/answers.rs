@@ -1,4 +1,4 @@
-//! Questions and answers.
+//! Requests and replies.
 
 use crate::support::{TempDir, run, run_with, start, start_with_stdin, test};
 

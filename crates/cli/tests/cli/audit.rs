@@ -1,4 +1,4 @@
-//! `taut audit`: what listens on this machine, and what source code would open.
+//! `taut audit`: sockets that listen on this machine, and risky lines in source code.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use crate::support::{TempDir, run, start, taut, test};
 #[test]
 fn open_sockets_are_named_with_what_they_are() {
     test("open_sockets_are_named_with_what_they_are", || {
-        // One that speaks something else, or nothing at all.
+        // This server does not speak ZMTP and sends no bytes.
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut open = start(&["sub", "--bind", "tcp://*:*"]);
         let mut near = start(&["rep", "tcp://127.0.0.1:*", "--echo"]);
@@ -35,7 +35,7 @@ fn open_sockets_are_named_with_what_they_are() {
             "{lines:?}"
         );
         assert_eq!(*lines.last().unwrap(), "2 listening sockets, 2 of ZeroMQ: 1 to look at");
-        // The whole machine has them, too, and not what is no ZeroMQ.
+        // An audit of the whole machine also finds the ZeroMQ sockets, and only those.
         let all = run(&["audit", "--json"]).text();
         let at = |at: String| {
             let line = all.lines().find(|line| line.contains(&format!("\"at\":\"{at}\"")))?;
@@ -60,7 +60,7 @@ fn files_and_keys_make_a_difference() {
         curve.bound();
         let path = folder.path().join("socket");
         let file = start(&["pull", &format!("ipc://{}", path.display())]);
-        // One that has no wildcard is not told.
+        // An endpoint without a wildcard causes no `bound to` notice.
         while !path.exists() {}
         fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
         let ended = run(&["audit", &curve.id().to_string(), &file.id().to_string()]);
@@ -69,7 +69,7 @@ fn files_and_keys_make_a_difference() {
         assert!(text.contains("CURVE, on every interface"), "{text}");
         assert!(text.contains(&format!("note  ipc://{}", path.display())), "{text}");
         assert!(text.contains("PULL, NULL, for every user of this machine"), "{text}");
-        // A policy that comes with the library closes it.
+        // A built-in policy closes the socket to others.
         let again = folder.path().join("again");
         let mut command = taut(&["pull", &format!("ipc://{}", again.display())]);
         command.env("TAUT_POLICY", "loopback");
@@ -100,7 +100,10 @@ fn source_code_is_looked_through() {
             text.contains(&format!("{path}/server.py:2: tcp://*:5555 is open to every machine")),
             "{text}"
         );
-        assert!(text.contains(&format!("{path}/server.py:3: recv_pyobj runs what a peer sends")), "{text}");
+        assert!(
+            text.contains(&format!("{path}/server.py:3: recv_pyobj executes data that a peer sends")),
+            "{text}"
+        );
         assert!(text.ends_with("1 files: 2 to look at\n"), "{text}");
         run(&["audit", "--source", "/nowhere/at/all"]).failed(1, &["/nowhere/at/all: No such file"]);
         run(&["audit", "1", "--source", path]).failed(2, &["cannot be used with"]);

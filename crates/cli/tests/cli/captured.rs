@@ -1,4 +1,5 @@
-//! `tap --pcapng`: the file as it is, and as tshark reads it where `tests/tools/cli/run.sh` has that.
+//! `tap --pcapng`: checks the file itself, and reads it with tshark if `tests/tools/cli/run.sh`
+//! provides it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -15,10 +16,11 @@ use crate::tapped::{observed, tap, until_seen};
 
 const SYN: u8 = 2;
 
-/// What each end of each connection has sent, by its own address and that of the other.
+/// Bytes sent by each end of each connection. The key has the sender's address, then the address of
+/// the other end.
 type Streams = BTreeMap<(SocketAddr, SocketAddr), Vec<u8>>;
 
-/// The streams of a capture, with the comments of its packets.
+/// Reads the streams of a capture and the comments of its packets.
 fn read(mut file: &[u8]) -> (Streams, Vec<String>) {
     let (mut streams, mut next, mut comments) = (Streams::new(), BTreeMap::new(), Vec::new());
     while !file.is_empty() {
@@ -58,7 +60,7 @@ fn addresses(packet: &[u8]) -> (IpAddr, IpAddr, &[u8]) {
     (address(8), address(24), &packet[40..])
 }
 
-/// The parts behind the handshake, of an end of this type.
+/// Returns the parts after the handshake, sent by an end of this type.
 fn parts(stream: &[u8], of: SocketType, to: SocketType) -> Vec<(bool, Vec<u8>)> {
     let mut session = Session::new(SessionConfig {
         socket_type: to,
@@ -125,7 +127,7 @@ fn what_goes_elsewhere_gets_addresses() {
         let mut sub = start(&["sub", &at]);
         let pid = publisher.id().to_string();
         until_seen(&world, &pid);
-        // From standard output, as Wireshark would read it.
+        // Capture to standard output, as for a live Wireshark.
         let capture = tap(&world, &pid, &["--pcapng", "-", "-n", "2", "--bytes", "3", "-d", "out"]);
         publisher.write(b"weather|6 degrees\nsports\n");
         assert_eq!([sub.line(), sub.line()], ["weather\t6 degrees", "sports"]);
@@ -140,7 +142,7 @@ fn what_goes_elsewhere_gets_addresses() {
     });
 }
 
-/// The other end's half of a conversation is a peer like any other, to those who know ZMTP.
+/// To libzmq, the peer's half of a captured conversation is a normal peer.
 #[test]
 #[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn libzmq_understands_what_is_captured() {
@@ -159,7 +161,8 @@ fn libzmq_understands_what_is_captured() {
         let to = peer.bound();
         let stream = streams.iter().find(|((_, to), _)| *to == end).unwrap().1;
         let mut connection = TcpStream::connect(to.trim_start_matches("tcp://")).unwrap();
-        // A peer says nothing more before it has the other's greeting, and then its READY.
+        // A peer sends its READY only after the greeting of the other end, and then waits for the
+        // other READY.
         let (greeting, rest) = stream.split_at(64);
         let (ready, messages) = rest.split_at(28);
         for said in [greeting, ready] {
@@ -188,7 +191,7 @@ fn wireshark_reads_it() {
         let read = |args: &[&str]| {
             let mut command = Command::new(&tshark);
             command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            // As root it warns of that.
+            // tshark prints a warning if it runs as root.
             Running::start(command).end().lines()
         };
         let file = file.to_str().unwrap();
@@ -199,7 +202,7 @@ fn wireshark_reads_it() {
         assert_eq!(read(&[&checked[..], &[strange]].concat()), Vec::<String>::new());
         let comments = read(&["-r", file, "-Y", "frame.comment", "-T", "fields", "-e", "frame.comment"]);
         assert_eq!(comments.len(), 8, "{comments:?}");
-        // An older one does not know ZMTP.
+        // Older versions of tshark do not know ZMTP.
         if !read(&["-G", "protocols"]).iter().any(|line| line.ends_with("\tzmtp")) {
             eprintln!("this tshark does not know ZMTP: it has read tcp only");
             return;

@@ -1,5 +1,5 @@
-//! Every command ends by SIGINT, SIGTERM and SIGHUP, whatever is gone or stuck, and costs no
-//! processor time while nothing happens.
+//! Every command ends after SIGINT, SIGTERM and SIGHUP, even if an output is closed or blocked. An
+//! idle command uses no processor time.
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -12,12 +12,12 @@ use rustix::process::Signal;
 use crate::support::{Running, TempDir, run, start, taut, test};
 use crate::terminal::{read_until, terminal};
 
-/// What the system says when a signal has ended a process, and the codes of ours.
+/// Signals, and the exit codes of `taut` for them.
 const SIGNALS: [(Signal, i32); 3] = [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)];
 const AT: &str = "tcp://127.0.0.1:*";
 
-/// Commands that wait for something, after `bound to` on standard error; and whether they have an
-/// end of their own, before which a signal is an interruption.
+/// Commands that wait after `bound to` on standard error. True: the command has an end of its own,
+/// so a signal interrupts it.
 const WAITING: &[(&[&str], bool)] = &[
     (&["recv", AT], false),
     (&["pull", AT], false),
@@ -50,7 +50,7 @@ const WAITING: &[(&[&str], bool)] = &[
     (&["proxy", AT, AT, "--capture", "-"], false),
 ];
 
-/// Runs all of them, and ends each by each signal, once it is bound.
+/// Runs each command and ends it with each signal after it is bound.
 fn each(mut arrange: impl FnMut(&mut Command), check: impl Fn(&[&str], Signal, Option<i32>, bool, i32)) {
     for (args, has_end) in WAITING {
         for (signal, code) in SIGNALS {
@@ -95,7 +95,7 @@ fn a_signal_ends_every_command_on_a_terminal() {
     });
 }
 
-/// The terminal is gone before the command has begun; what it wants to show there is lost.
+/// The terminal is closed before the command starts. Output to it is lost.
 #[test]
 fn a_signal_ends_every_command_whose_terminal_is_gone() {
     test("a_signal_ends_every_command_whose_terminal_is_gone", || {
@@ -107,7 +107,7 @@ fn a_signal_ends_every_command_whose_terminal_is_gone() {
             let mut running = Running::start(command);
             running.try_signal(Signal::TERM);
             let ended = running.end_with_open_input();
-            // It may end by itself, by the signal before it has said what to do with one, or after.
+            // The command may end normally, before its signal handler is installed, or after.
             let known = ended.code.is_none_or(|code| [0, 1, 143].contains(&code));
             assert!(known, "{args:?} {ended:?}");
         }
@@ -125,7 +125,8 @@ fn commands_without_anything_to_put_in_order_are_ended_by_the_system() {
     test("commands_without_anything_to_put_in_order_are_ended_by_the_system", || {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let at = format!("tcp://{}", silent.local_addr().unwrap());
-        // What this process was told to ignore (as a shell tells what runs behind it), they do too.
+        // A child process also ignores the signals that this process ignores, as a shell arranges
+        // for background jobs.
         for (signal, code) in SIGNALS.into_iter().filter(|(signal, _)| !is_ignored(*signal)) {
             let ping = start(&["ping", &at, "-w", "1h"]);
             let (connection, _) = silent.accept().unwrap();
@@ -148,7 +149,7 @@ fn commands_without_anything_to_put_in_order_are_ended_by_the_system() {
     });
 }
 
-/// A `pull` that hangs in a write: the pipe holds less than a message.
+/// Starts a `pull` that blocks in a write: the pipe is smaller than a message.
 fn stuck(folder: &TempDir) -> (Running, std::io::PipeReader) {
     let at = folder.ipc("a");
     let (mut reader, writer) = std::io::pipe().unwrap();
@@ -184,7 +185,7 @@ fn a_command_of_the_users_that_hangs_does_not_hold_it() {
         let pull = start(&["pull", &at, "--through", &hangs]);
         let push = run(&["push", &at, "x"]);
         assert_eq!(push.code, Some(0));
-        // Opening the fifo shows that the command is there.
+        // Opening the fifo proves that the command runs.
         let mut held = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
         pull.signal(Signal::TERM);
         assert_eq!(pull.end().code, Some(143));
@@ -222,7 +223,7 @@ fn what_nohup_ignores_stays_ignored() {
     });
 }
 
-/// As a terminal window that is closed: the terminal is the controlling one.
+/// Simulates the closing of a terminal window: the terminal is the controlling terminal.
 #[test]
 fn a_terminal_window_that_is_closed_ends_everything_in_it() {
     test("a_terminal_window_that_is_closed_ends_everything_in_it", || {
@@ -250,15 +251,15 @@ fn a_terminal_window_that_is_closed_ends_everything_in_it() {
     });
 }
 
-/// The seconds of processor time that a command takes which lives for two seconds, as `times` of
-/// the shell tells them.
+/// Returns the processor time in seconds of a command that runs for two seconds, measured by
+/// `times` of the shell.
 fn processor_time(args: &[&str], stdout: Stdio) -> f64 {
     let mut command = Command::new("bash");
     command.args(["-c", "\"$@\"; times >&2", "bash", env!("CARGO_BIN_EXE_taut")]);
     command.args(args).args(["--for", "2"]).env("TERM", "xterm").env("LC_ALL", "C");
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
     let ended = Running::start(command).end();
-    // The second line is that of the children: 0m0.004s 0m0.012s
+    // The second line has the times of the children: 0m0.004s 0m0.012s
     let mut lines = ended.err.lines().filter(|line| line.starts_with("0m"));
     let line = lines.nth(1).unwrap_or_else(|| panic!("no times in {ended:?}"));
     let seconds = |time: &str| time.trim_start_matches("0m").trim_end_matches('s').parse::<f64>().unwrap();
@@ -282,7 +283,7 @@ fn waiting_takes_no_processor_time() {
                 scope.spawn(move || {
                     let used = processor_time(args, Stdio::null());
                     assert!(used < 0.5, "{args:?} took {used} s");
-                    // With input that nobody wants on the same socket as the output.
+                    // Standard input is the same socket as the output, and it has unread data.
                     let (mut ours, theirs) = UnixStream::pair().unwrap();
                     ours.write_all(b"unwanted\n").unwrap();
                     let used = processor_time(args, Stdio::from(OwnedFd::from(theirs)));

@@ -1,4 +1,4 @@
-//! Programs that were killed or stopped while they were observed.
+//! Observed programs that were killed or stopped.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -9,12 +9,12 @@ use crate::tapped::observed;
 
 const AT: &str = "tcp://127.0.0.1:*";
 
-/// What `show` tells of a process.
+/// Returns the output of `show` for a process.
 fn shown(world: &World, pid: &str) -> Option<Value> {
     serde_json::from_slice(&world.run(&["show", pid, "--json"]).out).ok()
 }
 
-/// A program that has received two messages, and that its file of counters tells of them.
+/// Starts a program that has received two messages. Its counters file contains them.
 fn receiver(world: &World) -> (Running, String, Value) {
     let mut pull = observed(world, &["pull", AT]);
     let (at, pid) = (pull.bound(), pull.id().to_string());
@@ -33,7 +33,7 @@ fn a_killed_program_leaves_its_last_counters() {
     test("a_killed_program_leaves_its_last_counters", || {
         let world = World::new();
         let (pull, pid, before) = receiver(&world);
-        // Longer where a look takes long.
+        // The interval grows if updates take long.
         assert!(before["interval_us"].as_u64() >= Some(250_000));
         pull.signal(Signal::KILL);
         assert_eq!(pull.end().code, None);
@@ -45,9 +45,9 @@ fn a_killed_program_leaves_its_last_counters() {
             assert!(text.contains("has ended without an end: this is how it was"), "{text}");
             assert!(text.contains(", in 2 ("), "{text}");
             assert!(world.run(&["ps"]).text().contains("has ended without an end"));
-            // Looking takes nothing away.
+            // Reading the file does not remove it.
         }
-        // The next program of the user does.
+        // The next observed program of the user removes it.
         let mut next = observed(&world, &["pull", AT]);
         next.bound();
         let ended = world.run(&["show", &pid]);

@@ -1,4 +1,4 @@
-//! What is typed wrong, and what is wrong in files.
+//! Wrong command lines and faulty input files.
 
 use crate::support::{Running, TempDir, run, run_with, start, taut, test};
 
@@ -26,7 +26,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
             (&["rep", ":5555", "--curve-server"], &["--curve-key-file"]),
             (&["rep", ":5555", "--echo", "x"], &["--echo answers what comes"]),
             (&["pull", ":5555", "--subscribe", "a"], &["PULL sockets do not subscribe"]),
-            (&["req", ":5555", "--echo"], &["REQ sockets do not answer"]),
+            (&["req", ":5555", "--echo"], &["REQ sockets do not reply"]),
             (&["ping", "ws://localhost:1"], &["ping knows tcp, tls+tcp and ipc"]),
             (&["push", "udp://127.0.0.1:5555", "x"], &["do not go with the transport"]),
         ] {
@@ -61,12 +61,12 @@ fn broken_lines_are_named_and_those_before_are_sent() {
                 b"\x91\xa4good\xc1",
                 "standard input, value 2: not an array of binary or text strings",
             ),
-            ("msgpack", b"\x91\xa4good\x91\xa4goo", "standard input, value 2: MessagePack that is cut off"),
+            ("msgpack", b"\x91\xa4good\x91\xa4goo", "standard input, value 2: truncated MessagePack"),
         ] {
             let folder = TempDir::new();
             let at = folder.ipc("a");
             let mut pull = start(&["pull", &at]);
-            // The first message shows that they are connected: what fails is not delivered later.
+            // The first message proves the connection, so the failed message does not arrive later.
             let mut push = crate::support::start_with_stdin(&["push", &at, "--in", format]);
             let good = input.len()
                 - input.iter().rev().skip(1).position(|byte| *byte == b'\n').map_or(0, |at| at + 1);

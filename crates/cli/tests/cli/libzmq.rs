@@ -1,11 +1,12 @@
-//! Against libzmq 4.3.5, the one in pyzmq: `tests/tools/cli/run.sh` has it and names its Python in
-//! `TAUT_PYTHON`.
+//! Tests against libzmq 4.3.5 from pyzmq. `tests/tools/cli/run.sh` provides it and sets
+//! `TAUT_PYTHON` to its Python.
 
 use std::process::{Command, Stdio};
 
 use crate::support::{Running, TempDir, private, run, start, test};
 
-/// A Python program with `zmq`, and sockets by `bound(type)` that print where they are.
+/// Starts a Python program with `zmq`. It can create sockets with `bound(type)`, which prints the
+/// endpoint.
 pub fn python(program: &str) -> Running {
     const HEAD: &str = "
 import sys, zmq
@@ -195,7 +196,7 @@ fn bench_with_libzmq_at_the_other_end() {
     });
 }
 
-/// Tautline's library, that `run` takes by itself: `tests/tools/cli/run.sh` has built it.
+/// Tautline's library. `run` finds it without an option; `tests/tools/cli/run.sh` has built it.
 #[test]
 #[ignore = "needs libzmq: tests/tools/cli/run.sh"]
 fn pyzmq_runs_on_tautline() {

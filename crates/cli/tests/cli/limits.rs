@@ -1,5 +1,5 @@
-//! How commands end: counts, times, signals, closed output. No test waits for a time to pass but
-//! those of the limits themselves.
+//! Ends of commands: counts, times, signals, closed output. Only the tests of time limits wait for
+//! a time to pass.
 
 use std::process::Stdio;
 
@@ -27,7 +27,7 @@ fn what_came_before_the_timeout_is_shown() {
     test("what_came_before_the_timeout_is_shown", || {
         let folder = TempDir::new();
         let at = folder.ipc("a");
-        // It waits for the other one, which so finds it at once.
+        // The sender waits for the receiver, which therefore finds it at once.
         let mut push = start(&["push", &at, "one", "-v"]);
         push.notice("connecting again");
         let ended = run(&["pull", &at, "-n", "2", "-w", "5"]);

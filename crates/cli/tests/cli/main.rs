@@ -1,5 +1,5 @@
-//! `taut` as a user types it: the real binary, against itself, against raw sockets, under a
-//! pseudo-terminal, and against libzmq where `tests/tools/cli/run.sh` has one.
+//! Runs the real `taut` binary like a user: against itself, against raw sockets, in a
+//! pseudo-terminal, and against libzmq if `tests/tools/cli/run.sh` provides it.
 
 mod answers;
 mod audit;

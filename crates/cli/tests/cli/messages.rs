@@ -1,4 +1,4 @@
-//! Messages from one `taut` to another.
+//! Messages between two `taut` processes.
 
 use std::io::{Read, Write};
 
@@ -185,7 +185,7 @@ fn groups_have_members() {
         let folder = TempDir::new();
         let at = folder.ipc("a");
         let mut dish = start(&["dish", &at, "--subscribe", "weather", "-n", "1"]);
-        // A RADIO does not wait for members.
+        // A RADIO does not wait for members, so send repeatedly.
         let radio = start(&["radio", &at, "--group", "weather", "6 degrees", "--interval", "10ms"]);
         assert_eq!(dish.line(), "weather\t6 degrees");
         drop(radio);
@@ -285,7 +285,7 @@ fn what_was_recorded_is_played_again() {
             assert_eq!(replayed.code, Some(0), "{replayed:?}");
             assert_eq!(sub.end().lines(), ["a\t1", "a\t2", "a\t3"], "{speed}");
         }
-        // Where the recorder was connected.
+        // Subscribe at the endpoint to which the recorder was connected.
         let sub = start(&["sub", &at, "-n", "3"]);
         assert_eq!(run(&["replay", file, "--speed", "max"]).code, Some(0));
         assert_eq!(sub.end().lines(), ["a\t1", "a\t2", "a\t3"]);
@@ -300,7 +300,7 @@ fn a_recording_is_played_at_its_pace() {
         let folder = TempDir::new();
         let at = folder.ipc("a");
         let file = folder.path().join("slow.jsonl");
-        // Ten minutes apart; one that went back in time, and one without a time.
+        // Messages ten minutes apart, one with an earlier time, and one without a time.
         let lines = "{\"time\":\"2026-01-01T00:00:00Z\",\"parts\":[\"first\"]}\n\
                      {\"time\":\"2026-01-01T00:10:00.5Z\",\"parts\":[{\"hex\":\"00ff\"}]}\n\
                      {\"time\":\"2025-01-01T00:00:00Z\",\"parts\":[\"back\"]}\n\
@@ -313,7 +313,7 @@ fn a_recording_is_played_at_its_pace() {
         assert_eq!(all, ["first", "\\x00\\xff", "back", "timeless"]);
         assert!(begun.elapsed() >= std::time::Duration::from_millis(600));
         assert_eq!(replay.end().code, Some(0));
-        // It does not wait for the end of what is far away.
+        // A signal ends a replay while its next message is far in the future.
         let slow = start(&["replay", file.to_str().unwrap(), &at, "--type", "push"]);
         assert_eq!(pull.line(), "first");
         slow.signal(rustix::process::Signal::TERM);

@@ -1,4 +1,4 @@
-//! Without TLS.
+//! `taut` without TLS.
 
 use crate::support::{run, test};
 

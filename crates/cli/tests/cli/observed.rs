@@ -1,5 +1,5 @@
-//! `ps`, `show`, `doctor` and `metrics`, of files of counters that the tests write as the library
-//! does.
+//! Tests `ps`, `show`, `doctor` and `metrics` with counters files that the tests write like the
+//! library.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,10 +16,10 @@ use tautline_observe::{
 use crate::support::{Ended, Running, TempDir, taut, test};
 
 const SECOND: u64 = 1_000_000;
-/// When the processes of the tests were looked at.
+/// Time of the readings in the tests.
 pub const NOW: u64 = 1_700_000_000 * SECOND;
 
-/// A folder of files of counters.
+/// Folder with counters files.
 pub struct World {
     pub folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl World {
         self.folder.path().join("tautline")
     }
 
-    /// The file of a process; this one if no other is named.
+    /// Creates the counters file of a process, by default of this one.
     pub fn file(&self, pid: Option<u32>) -> Output {
         let own = Identity::own().unwrap();
         let identity = match pid {
@@ -56,7 +56,7 @@ impl World {
     }
 }
 
-/// What a process tells.
+/// Data of a simulated process.
 #[derive(Default)]
 pub struct Told {
     pub process: Process,
@@ -125,7 +125,7 @@ impl Told {
     }
 }
 
-/// A publisher with a subscriber that is too slow, and a puller that cannot connect.
+/// Returns a publisher with a slow subscriber and a PULL socket that cannot connect.
 pub fn trouble() -> Told {
     let mut told = Told::new("news");
     let publisher = told.socket(3, "PUB");
@@ -289,7 +289,7 @@ fn monitors_are_shown_if_they_are_asked_for() {
         let of_monitor = "socket=\"90\"";
         assert!(!world.run(&["metrics", "--peers"]).text().contains(of_monitor));
         assert!(world.run(&["metrics", "--peers", "--all"]).text().contains(of_monitor));
-        // What is wrong with one is told in any case.
+        // `doctor` always reports the problems of the process that it names.
         assert!(world.run(&["doctor", "--for", "0"]).text().contains(&format!("1 process, {own} sockets")));
     });
 }
@@ -383,7 +383,7 @@ fn the_doctor_names_what_is_wrong_and_what_to_do() {
         let first: serde_json::Value = serde_json::from_str(lines.text().lines().next().unwrap()).unwrap();
         assert_eq!((&first["program"], &first["level"]), (&"news".into(), &"trouble".into()));
         assert!(!first["rule"].as_str().unwrap().is_empty() && !first["advice"].as_str().unwrap().is_empty());
-        // Nothing new comes from this one.
+        // This process no longer updates its counters.
         let still = world.run(&["doctor", "--for", "1"]);
         assert_eq!(still.code, Some(4));
         assert!(still.text().contains("The process stands still: it is not running"), "{still:?}");
@@ -391,7 +391,7 @@ fn the_doctor_names_what_is_wrong_and_what_to_do() {
     });
 }
 
-/// What a server answers.
+/// Returns the answer of an HTTP server.
 fn ask(at: &str, request: &str) -> String {
     let mut client = TcpStream::connect(at).unwrap();
     client.write_all(request.as_bytes()).unwrap();
@@ -436,12 +436,12 @@ fn metrics_are_printed_and_answered() {
     });
 }
 
-/// A collector: takes one request, and answers this.
+/// Simulates a collector: accepts one request and sends this answer.
 fn collect(listener: &TcpListener, answer: &str) -> (String, serde_json::Value) {
     answer_one(listener.accept().unwrap().0, answer)
 }
 
-/// What a client has asked for, which gets this answer.
+/// Returns the request of a client after sending it this answer.
 pub fn answer_one(mut client: impl Read + Write, answer: &str) -> (String, serde_json::Value) {
     let mut request = Vec::new();
     loop {
@@ -521,7 +521,7 @@ fn metrics_are_sent_to_a_collector() {
     });
 }
 
-/// Prometheus' own parser, a library of Python: `tests/tools/cli/run.sh` has it.
+/// Uses the Python parser of Prometheus, which `tests/tools/cli/run.sh` provides.
 #[test]
 #[ignore = "needs a parser of OpenMetrics: tests/tools/cli/run.sh"]
 fn metrics_are_understood_by_prometheus() {
@@ -543,7 +543,7 @@ for family in parse(sys.stdin.read()):
         let mut parser = Running::start(command);
         parser.write(&printed.out);
         let lines = parser.end().lines();
-        // One line each, but for those of the head.
+        // Every line except the headers is one sample.
         let samples = printed.text().lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(lines.len(), samples, "{lines:#?}");
         let sent = format!(
@@ -567,7 +567,7 @@ fn a_page_is_served_at_an_address_that_cannot_be_guessed() {
         let get = |path: &str| ask(at, &format!("GET /{path} HTTP/1.1\r\nHost: {at}\r\n\r\n"));
         let page = get(path);
         assert!(page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{page}");
-        // Nothing is asked for from elsewhere.
+        // The page loads no external resources.
         assert!(
             !page.contains("//cdn")
                 && page.matches("http://").count() + page.matches("https://").count() == 1

@@ -1,5 +1,5 @@
-//! Other users of the machine get nothing of an observed program. Only root can become another
-//! user: for all others these tests do nothing, and say so.
+//! Other users of the machine cannot read an observed program. Only root can change the user:
+//! without root, these tests print a message and do nothing.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,9 +13,9 @@ use crate::observed::World;
 use crate::support::{Ended, Running, test};
 use crate::tapped::{observed, until_seen};
 
-/// The user `nobody`.
+/// User id of `nobody`.
 const OTHER: u32 = 65_534;
-/// Names the control socket that a child of a test connects to.
+/// Environment variable with the control socket that the child of a test connects to.
 const SOCKET: &str = "TAUT_TEST_SOCKET";
 
 fn is_root() -> bool {
@@ -26,7 +26,7 @@ fn is_root() -> bool {
     root
 }
 
-/// A program where every user finds it.
+/// Copies a program to a place that every user can read.
 fn copied(world: &World, program: &Path, name: &str) -> PathBuf {
     let copy = world.folder.path().join(name);
     fs::copy(program, &copy).unwrap();
@@ -34,17 +34,17 @@ fn copied(world: &World, program: &Path, name: &str) -> PathBuf {
     copy
 }
 
-/// Run by another user.
+/// Runs a command as another user.
 fn as_other(mut command: Command) -> Ended {
     command.uid(OTHER).gid(OTHER).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Running::start(command).end()
 }
 
-/// What a tool gets at a control socket.
+/// Returns the answer of a control socket.
 fn ask(socket: &Path) -> Vec<u8> {
     let mut answer = [0; 3];
-    // A connection that is closed at once may also be told by an error.
+    // A connection that closes at once may also return an error.
     let length = UnixStream::connect(socket).and_then(|mut stream| {
         stream.write_all(b"TAP 1\n\n")?;
         stream.read(&mut answer)
@@ -52,7 +52,7 @@ fn ask(socket: &Path) -> Vec<u8> {
     answer[..length.unwrap_or(0)].to_vec()
 }
 
-/// Not a test by itself: the child of one.
+/// Helper process of a test, not a test.
 #[test]
 #[ignore = "run by another_user_gets_nothing"]
 fn child_asks() {
@@ -88,7 +88,7 @@ fn another_user_gets_nothing() {
             }
         };
         gets_nothing();
-        // Nor if its user has opened everything.
+        // The socket also refuses other users if its owner has opened all permissions.
         let socket = PathBuf::from(format!("{}.tap", file.display()));
         for (path, mode) in [(&folder, 0o755), (&file, 0o644), (&socket, 0o777)] {
             fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();

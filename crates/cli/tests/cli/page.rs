@@ -1,5 +1,5 @@
-//! The page of `taut web` in Chromium: `tests/tools/cli/run.sh` names it in `TAUT_CHROMIUM` where it is
-//! installed. With `TAUT_SCREENSHOTS` the pictures are kept in that folder.
+//! Loads the page of `taut web` in Chromium, if `tests/tools/cli/run.sh` sets `TAUT_CHROMIUM`.
+//! `TAUT_SCREENSHOTS` names a folder for the screenshots.
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use crate::observed::{NOW, Told, World, trouble};
 use crate::support::{Running, test};
 use crate::tapped::{observed, until_seen};
 
-/// Producers, a queue and workers, and one that has a stuck subscriber.
+/// Creates producers, a queue and workers, and a publisher with a stuck subscriber.
 fn system(world: &World) {
     let mut queue = Told::new("queue");
     for (socket, kind, port) in [(1, "PULL", 5001), (2, "PUSH", 5002), (3, "PUB", 5003)] {
@@ -36,7 +36,7 @@ fn system(world: &World) {
     }
 }
 
-/// What the page is after some seconds of its own time, or a picture of it.
+/// Returns the page after some seconds of its virtual time, or a screenshot.
 fn browser(options: &[&str], address: &str) -> String {
     let chromium =
         std::env::var("TAUT_CHROMIUM").expect("TAUT_CHROMIUM names Chromium: tests/tools/cli/run.sh");
@@ -65,13 +65,13 @@ fn a_browser_shows_the_page() {
         ] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
-        // Two producers, a worker and a display lead to the queue.
+        // Two producers, a worker and a display have links to the queue.
         assert_eq!(page.matches("class=\"link\"").count(), 4, "{page}");
         pictures(&address, "system");
     });
 }
 
-/// Pictures for people, if they are wanted: wide and narrow, light and dark.
+/// Saves screenshots if requested: wide and narrow, light and dark.
 fn pictures(address: &str, name: &str) {
     let Ok(folder) = std::env::var("TAUT_SCREENSHOTS") else { return };
     for (width, height) in [(1280, 1500), (400, 2400)] {
@@ -97,10 +97,10 @@ fn a_browser_shows_the_messages_of_a_socket() {
         let questions = ["req", &at, "-q", "weather.lund {n} <b>degrees</b>", "-i", "20ms"];
         let _asked = Running::start(world.command(&questions));
         let mut server = Running::start(world.command(&["web"]));
-        // Only so many: the time of a page that waits for more stands still.
+        // Request only a few messages, because the virtual time of a waiting page stands still.
         let address = format!("{}#{pid}/{socket}/tap/12", server.line());
         let page = browser(&["--dump-dom"], &address);
-        // What a program sends is text, whatever it looks like.
+        // Messages are shown as text, even if they look like HTML.
         for part in [
             ">12 messages</div>",
             "<button id=\"tap\">show</button>",

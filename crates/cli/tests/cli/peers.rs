@@ -1,4 +1,4 @@
-//! `ping`: what is at the other end.
+//! `ping`: identifies the peer of an endpoint.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -6,7 +6,8 @@ use std::thread;
 
 use crate::support::{TempDir, private, run, start, test};
 
-/// A server that is no ZeroMQ: says this, and closes when its client does.
+/// Starts a server that does not speak ZeroMQ. It sends these bytes and closes when its client
+/// does.
 fn server(says: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("tcp://{}", listener.local_addr().unwrap());
@@ -66,7 +67,7 @@ fn a_peer_that_hands_out_messages_keeps_them() {
                 let ended = run(&["ping", &at]);
                 assert_eq!(ended.lines()[0], format!("{at} is a {kind}"));
                 assert!(
-                    ended.text().contains(&format!("a {kind} socket would hand messages to us")),
+                    ended.text().contains(&format!("a {kind} socket would send messages to us")),
                     "{ended:?}"
                 );
             }
@@ -119,7 +120,7 @@ fn what_is_no_zeromq_is_told() {
             .failed(1, &["\"SSH-2.0-OpenSSH_9.2\"", "an SSH server"]);
         run(&["ping", &server(b"\x15\x03\x01\x00\x02\x02\x46")])
             .failed(1, &["does not speak ZMTP", "a TLS server"]);
-        run(&["ping", &server(b"close")]).failed(1, &["closed at once without a word"]);
+        run(&["ping", &server(b"close")]).failed(1, &["closed at once without sending any data"]);
         run(&["ping", &server(b""), "-w", "100ms"]).failed(3, &["nothing came for 100ms", "is it ZeroMQ?"]);
         run(&["ping", &server(b"\xff\0\0\0\0\0\0\0\x01\x7f"), "-w", "100ms"])
             .failed(3, &["ZMTP, but the handshake stopped"]);
@@ -163,7 +164,7 @@ fn a_login_by_name_is_tried() {
         );
         let refused = run(&["ping", &at, "--plain", "joe", "--plain-password-file", &wrong]);
         refused.failed(1, &["the server refused us (400)", "is the name or password right?"]);
-        // PUSH would hand out messages, so only the login is told.
+        // A PUSH would send us messages, so `ping` reports only the login.
         let mut peer = start(&["push", "--bind", "tcp://127.0.0.1:*", "x", "--plain-users", &users]);
         let ended = run(&["ping", &peer.bound(), "--plain", "joe", "--plain-password-file", &right]);
         ended.failed(1, &["the login is good, but it is a socket that hands out messages"]);
@@ -173,7 +174,7 @@ fn a_login_by_name_is_tried() {
 #[test]
 fn an_older_peer_is_told() {
     test("an_older_peer_is_told", || {
-        // ZMTP 2.0: signature, revision, PULL, an empty identity.
+        // ZMTP 2.0: signature, revision, PULL, and an empty identity.
         let ended = run(&["ping", &server(b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x07\0\0")]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.text().contains(" is a PULL\n") && ended.text().contains("ZMTP 2.0"), "{ended:?}");

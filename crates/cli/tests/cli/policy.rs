@@ -1,4 +1,4 @@
-//! `taut policy`: faults of policies and of the key files that they name, and what a policy says.
+//! `taut policy`: reports faults of policies and of their key files, and the effect of a policy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -58,7 +58,7 @@ fn faults_have_a_place() {
             "bind tcp://*:1: wrap x, by rule `rule 1`".to_owned(),
         ];
         assert_eq!(said, wanted);
-        // What a program would find out: the call fails, and so does this.
+        // The call of a program would fail, so the command fails with the same error.
         let said = run(&["policy", &policy, "--connect", "tcp://b:1", "--mechanism", "PLAIN"]);
         said.failed(1, &["connect tcp://b:1: CURVE would replace PLAIN"]);
         let other = file("other.toml", &good.replace("\"tcp://*\" =", "\"tcp://a:*\" ="));
@@ -72,7 +72,7 @@ fn faults_have_a_place() {
             secret.lines().find_map(|line| line.strip_prefix("secret = ")).unwrap().trim_matches('"');
         assert!(!said.concat().contains(secret));
 
-        // What only a bind would find out.
+        // These faults would otherwise appear only at a bind.
         fs::set_permissions(Path::new(&key), fs::Permissions::from_mode(0o640)).unwrap();
         fs::write(clients.join("two.pub"), "no key\n").unwrap();
         file("server.pub", &format!("{0}\n{0}\n", made[0]));

@@ -1,4 +1,4 @@
-//! `--replay`: a publisher that keeps its last messages, and subscribers that come late.
+//! `--replay`: a publisher that keeps its last messages, and late subscribers.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -8,12 +8,13 @@ use rustix::process::Signal;
 use crate::libzmq::python;
 use crate::support::{Running, TempDir, run, start, start_with_stdin, test};
 
-/// A publisher with a ring of `keep` messages, to which lines are written as topic, space, body.
+/// Starts a publisher with a ring of `keep` messages. Its input lines contain the topic, a space,
+/// and the body.
 fn publisher(at: &str, ring: &str, keep: &str) -> Running {
     start_with_stdin(&["pub", at, "--replay", ring, "--keep", keep, "-D", " "])
 }
 
-/// Returns when the publisher has this message. Then it has all before it.
+/// Returns when the ring contains this message and all earlier ones.
 fn until_kept(at: &str, ring: &str, number: &str, line: &str) {
     let asking = ["sub", at, "--replay", ring, "--from", number, "-n", "1", "--timeout", "1"];
     while start(&asking).end().lines() != [line] {}
@@ -38,7 +39,7 @@ fn one_that_comes_late_gets_what_is_kept() {
         assert_eq!(all.lines(), ["a\t2\t2", "a\t3\t3", "b\t4\t4"]);
         publisher.write(b"a 5\n");
         assert_eq!(first.line(), "a\t5\t5");
-        // It stays when there is nothing more to publish.
+        // The publisher keeps running after its last message.
         assert_eq!(sub(&["--from", "5", "-n", "1"]).end().lines(), ["a\t5\t5"]);
         publisher.signal(Signal::INT);
         assert_eq!(publisher.end().code, Some(0));
@@ -60,7 +61,7 @@ fn restarted_publisher_is_reported_and_nothing_is_lost() {
         let mut second = publisher(&at, &ring, "1000");
         let done = AtomicBool::new(false);
         let came: Vec<String> = std::thread::scope(|scope| {
-            // Until the subscriber is connected again, and sees one of them.
+            // Publish until the subscriber has reconnected and received a message.
             scope.spawn(|| {
                 for number in 0.. {
                     second.write(format!("t new{number}\n").as_bytes());
@@ -75,11 +76,11 @@ fn restarted_publisher_is_reported_and_nothing_is_lost() {
             done.store(true, SeqCst);
             came
         });
-        // What it had missed by then comes from the ring.
+        // The earlier, missed messages come from the ring.
         assert_eq!(came, (0..15).map(|i| format!("t\t{i}\tnew{i}")).collect::<Vec<_>>());
         late.signal(Signal::INT);
         let all = late.end();
-        assert!(all.err.contains("the publisher has begun anew"), "{all:?}");
+        assert!(all.err.contains("the publisher has restarted"), "{all:?}");
     });
 }
 

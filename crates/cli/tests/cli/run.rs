@@ -1,5 +1,5 @@
-//! `run`: programs of C, with a library that says that it is Tautline and one that says that it is
-//! libzmq. With the real ones: `libzmq.rs`.
+//! `run`: C programs with two fake libraries, one that claims to be Tautline and one that claims to
+//! be libzmq. `libzmq.rs` has the tests with the real libraries.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::support::{Running, TempDir, run, taut, test};
 
-/// A library whose contexts have a thread of this name, and the text in it.
+/// Builds a library that contains this text and whose contexts have a thread with this name.
 fn library(folder: &Path, thread: &str, text: &str) -> String {
     let source = format!(
         "#define _GNU_SOURCE\n#include <pthread.h>\n#include <unistd.h>\n\
@@ -31,12 +31,12 @@ fn compile(folder: &Path, name: &str, source: &str, args: &[&str]) -> String {
     program.to_str().unwrap().to_owned()
 }
 
-/// Makes a context, says so, and reads until its input ends.
+/// Creates a context, prints a word, and reads until its input ends.
 const PROGRAM: &str = "#include <stdio.h>\nvoid *zmq_ctx_new(void);\n\
                        int main(int count, char **words) { zmq_ctx_new(); puts(words[count - 1]); fflush(stdout); \
                        while (getchar() != EOF); return 7; }\n";
 
-/// The two libraries, and a program that is linked with the one that is libzmq.
+/// Both libraries, and a program linked with the fake libzmq.
 struct Set {
     folder: TempDir,
     ours: String,
@@ -70,9 +70,9 @@ fn a_program_runs_on_tautline_and_that_is_proved() {
         assert_eq!(running.line(), "an argument");
         let told = running.notice("runs on Tautline");
         assert!(told.contains("program (") && told.ends_with(&set.ours), "{told}");
-        // It ends as the program does.
+        // `taut` exits with the status of the program.
         assert_eq!(running.end().code, Some(7));
-        // By way of an interpreter, a relative path, and the variable.
+        // Start it through an interpreter, with a relative path, and with the environment variable.
         let script = set.folder.path().join("script");
         std::fs::write(&script, format!("#!/usr/bin/env sh\n{} \"$@\"; exit $?\n", set.program)).unwrap();
         std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
@@ -94,7 +94,7 @@ fn a_program_that_loads_another_libzmq_is_told() {
         let source = format!(
             "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {{ void *all = dlopen(\"{}\", RTLD_NOW | RTLD_LOCAL);\n\
              ((void *(*)(void)) dlsym(all, \"zmq_ctx_new\"))(); while (getchar() != EOF); return 0; }}\n",
-            // By a name that the loader does not know it by.
+            // Use a name that the loader does not know.
             theirs.with_file_name("other.so").display()
         );
         let text = "ZMQbg/Reaper";
@@ -148,10 +148,10 @@ fn what_cannot_be_run_on_tautline_is_refused() {
             &["own has a libzmq of its own, linked statically", "link it with libzmq.so"],
         );
         refused(&stripped, 1, &["stripped has a libzmq of its own, linked statically"]);
-        refused(&fixed, 1, &["fixed is linked statically: no library can be put into it"]);
-        refused(text_path, 1, &["it is no program"]);
+        refused(&fixed, 1, &["fixed is linked statically, so its libraries cannot be replaced"]);
+        refused(text_path, 1, &["not a program"]);
         std::fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).unwrap();
-        refused(text_path, 1, &["it is no program of this system"]);
+        refused(text_path, 1, &["not a program for this system"]);
         refused("/nonexistent/program", 1, &["/nonexistent/program", "No such file"]);
         refused("no-such-program-anywhere", 1, &["there is no such program in PATH"]);
         let script = set.folder.path().join("script");
@@ -162,7 +162,7 @@ fn what_cannot_be_run_on_tautline_is_refused() {
             ("/nonexistent/libzmq.so.5", &["/nonexistent/libzmq.so.5", "No such file"][..]),
             (&set.program, &["it is not Tautline's libzmq.so.5", "make build"]),
             (set.folder.path().join("theirs/libzmq.so.5").to_str().unwrap(), &["it is not Tautline's"]),
-            (text_path, &["it is no program of this system"]),
+            (text_path, &["not a program for this system"]),
         ] {
             run(&["run", "--library", library, "true"]).failed(1, texts);
         }
@@ -200,7 +200,7 @@ fn what_is_set_comes_before_what_was() {
     });
 }
 
-/// Prints its policy.
+/// Prints the value of its policy variable.
 const TELLS: &str = "#include <stdio.h>\n#include <stdlib.h>\nvoid *zmq_ctx_new(void);\n\
                      int main(void) { zmq_ctx_new(); puts(getenv(\"TAUT_POLICY\")); fflush(stdout); getchar(); }\n";
 

@@ -1,4 +1,4 @@
-//! CURVE and PLAIN, and that no secret is ever printed.
+//! CURVE and PLAIN. No output ever contains a secret.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::support::{Ended, Running, TempDir, private, run, start, start_with_stdin, taut, test};
 
-/// A key pair in a file: its path and its public key.
+/// Creates a key pair in a file. Returns the path and the public key.
 fn keys(folder: &Path, name: &str) -> (String, String) {
     let path = folder.join(name);
     let made = run(&["keygen", "--out", path.to_str().unwrap()]);
@@ -33,7 +33,7 @@ fn a_key_file_is_for_its_owner() {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(public.len(), 40);
         let before = std::fs::read(&path).unwrap();
-        run(&["keygen", "--out", &path]).failed(1, &[&path, "there is such a file already"]);
+        run(&["keygen", "--out", &path]).failed(1, &[&path, "the file exists already"]);
         assert_eq!(std::fs::read(&path).unwrap(), before);
         let printed = run(&["keygen"]).lines();
         assert!(
@@ -65,7 +65,7 @@ fn replay_serves_only_those_that_may_see_the_live_messages() {
             let refused = start(&args).end();
             assert_eq!((refused.code, refused.text()), (Some(3), String::new()), "{refused:?}");
         }
-        // The ring itself, without keys.
+        // Access the ring itself, without keys.
         let thief = ["dealer", &ring, "-D", "|", "-e", "|\\0\\0\\0\\0\\0\\0\\0\\0", "--timeout", "1"];
         let refused = start(&thief).end();
         assert!(refused.text().is_empty(), "{refused:?}");
@@ -113,7 +113,7 @@ fn curve_without_a_pair_of_ones_own() {
         let at = folder.ipc("a");
         let rep = start(&["rep", &at, "--echo", "-n", "2", "--curve-server", "--curve-key-file", &server]);
         assert_eq!(run(&["req", &at, "hello", "--curve-server-key", &public]).lines(), ["hello"]);
-        // The file of the pair has the public key too.
+        // The file of the pair also contains the public key.
         assert_eq!(run(&["req", &at, "hello", "--curve-server-key", &server]).lines(), ["hello"]);
         assert_eq!(rep.end().code, Some(0));
     });
@@ -129,7 +129,7 @@ fn a_wrong_server_key_is_told() {
         let _rep = start(&["rep", &at, "--echo", "--curve-server", "--curve-key-file", &server, "-q"]);
         let mut wrong = start(&["req", &at, "x", "--curve-server-key", &other]);
         wrong.notice("is --curve-server-key the public key of that server?");
-        // Without encryption: both ends notice that their mechanisms differ.
+        // Without encryption, both ends notice that their mechanisms differ.
         let mut openly = start(&["req", &at, "x"]);
         assert!(openly.notice("another security mechanism").contains("--curve-server-key"));
     });
@@ -153,7 +153,7 @@ fn a_key_of_the_wrong_length_is_told() {
         run(&["req", &at, "x", "--curve-server-key", path]).failed(1, &[path, "40 characters, not 3"]);
         std::fs::write(path, "nothing of the kind\n").unwrap();
         run(&["rep", &at, "--echo", "--curve-server", "--curve-key-file", path])
-            .failed(1, &["there is no secret key"]);
+            .failed(1, &["the file contains no secret key"]);
     });
 }
 
@@ -236,7 +236,7 @@ fn a_proxy_has_keys_and_passwords_of_its_own_at_each_end() {
         let _rep = start(&[&["rep", "--connect", &back, "--echo"][..], &at_back].concat());
         let at_front = ["req", &front, "hello", "-q", "--curve-server-key", &public, "--curve-key-file"];
         assert_eq!(run(&[&at_front[..], &[&client]].concat()).lines(), ["hello"]);
-        // Each end has a list of its own: what one lets in is not let in by the other.
+        // Each end has its own list: a client of one list is refused by the other end.
         run(&[&at_front[..], &[&worker, "-w", "300ms"]].concat()).failed(3, &["refused"]);
         run(&[&["req", &front, "x", "-w", "300ms"][..], &at_back].concat()).failed(3, &["mechanism"]);
     });

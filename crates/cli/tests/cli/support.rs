@@ -1,4 +1,4 @@
-//! Starting `taut`, and reading what it prints.
+//! Starts `taut` and reads its output.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -10,15 +10,16 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 pub use tautline_testkit::endpoint::TempDir;
 
-/// A hundred times what the slowest test takes.
+/// Hundred times the run time of the slowest test.
 const HANG: Duration = Duration::from_secs(120);
 
-/// Runs a test that must not hang.
+/// Runs a test under a watchdog.
 pub fn test(name: &str, body: impl FnOnce()) {
     tautline_testkit::with_watchdog(HANG, name, body);
 }
 
-/// `taut` with these arguments, without anything of the user's surroundings.
+/// Returns a command for `taut` with these arguments and an environment without settings of the
+/// user.
 pub fn taut(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_taut"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -29,7 +30,7 @@ pub fn taut(args: &[&str]) -> Command {
     command
 }
 
-/// A file that only its owner may read; its path.
+/// Creates a file that only its owner can read. Returns its path.
 pub fn private(folder: &TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -37,10 +38,10 @@ pub fn private(folder: &TempDir, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// What a command has printed, and its exit code.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub struct Ended {
-    /// `None` if a signal has killed it.
+    /// Exit code, or `None` if a signal killed the command.
     pub code: Option<i32>,
     /// Standard output.
     pub out: Vec<u8>,
@@ -54,14 +55,14 @@ impl Ended {
         String::from_utf8_lossy(&self.out).into_owned()
     }
 
-    /// The lines of standard output, after exit code 0.
+    /// Returns the lines of standard output. Panics if the exit code is not 0.
     #[track_caller]
     pub fn lines(&self) -> Vec<String> {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.text().lines().map(str::to_owned).collect()
     }
 
-    /// The command has failed with this code and says this.
+    /// Asserts that the command failed with this code and printed these texts.
     #[track_caller]
     pub fn failed(&self, code: i32, texts: &[&str]) {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -95,7 +96,7 @@ pub fn start_with_stdin(args: &[&str]) -> Running {
     Running::start(command)
 }
 
-/// A command at work. Killed when dropped.
+/// Running command. Killed when dropped.
 pub struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -104,7 +105,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts a command.
     pub fn start(mut command: Command) -> Running {
         let mut child = command.spawn().expect("taut starts");
         let stdin = child.stdin.take();
@@ -113,21 +114,21 @@ impl Running {
         Running { child, stdin, out, err }
     }
 
-    /// Writes to its standard input; a command that has ended does not read it.
+    /// Writes to its standard input. Ignores the error if the command has ended.
     pub fn write(&mut self, input: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(input);
         }
     }
 
-    /// The next line of standard output, without its end.
+    /// Returns the next line of standard output without its line break.
     #[track_caller]
     pub fn line(&mut self) -> String {
         let line = self.out.recv().expect("a line");
         String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned()
     }
 
-    /// The next line of standard error that contains this.
+    /// Returns the next line of standard error that contains this text.
     #[track_caller]
     pub fn notice(&mut self, text: &str) -> String {
         loop {
@@ -139,13 +140,13 @@ impl Running {
         }
     }
 
-    /// Where it is bound.
+    /// Returns the endpoint to which it is bound.
     #[track_caller]
     pub fn bound(&mut self) -> String {
         self.notice("bound to ").trim_start_matches("bound to ").to_owned()
     }
 
-    /// Its number.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -155,7 +156,8 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it is there");
     }
 
-    /// Sends a signal; whether it is still there. One that has ended is, until it is waited for.
+    /// Sends a signal. Returns false if the process has ended. Checks that first, because a zombie
+    /// still accepts signals.
     pub fn try_signal(&mut self, signal: Signal) -> bool {
         self.child.try_wait().expect("it is ours").is_none() && {
             self.signal(signal);
@@ -163,23 +165,23 @@ impl Running {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub fn status(mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
 
-    /// Closes its standard output at this end.
+    /// Closes the reading end of its standard output.
     pub fn close_output(&mut self) {
         self.out = mpsc::channel().1;
     }
 
-    /// Waits for its end, its input closed.
+    /// Closes its input and waits for its end.
     pub fn end(mut self) -> Ended {
         drop(self.stdin.take());
         self.end_with_open_input()
     }
 
-    /// Waits for its end.
+    /// Waits for its end with its input open.
     pub fn end_with_open_input(mut self) -> Ended {
         let out = self.out.iter().collect::<Vec<_>>().concat();
         let err = self.err.iter().collect::<Vec<_>>().concat();
@@ -190,13 +192,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended cannot be killed.
+        // The error of a process that has already ended does not matter.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The lines of a pipe, with their ends. When they are no longer wanted, the pipe is closed.
+/// Reads the lines of a pipe, with their line breaks. Closes the pipe when the receiver is dropped.
 fn lines(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Real programs that are observed: other `taut`s, as they are on the same library.
+//! Observes real programs: other `taut` processes, which use the same library.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use crate::top::Session;
 
 const AT: &str = "tcp://127.0.0.1:*";
 
-/// A command that is observed.
+/// Starts an observed command.
 pub fn observed(world: &World, args: &[&str]) -> Running {
     let mut command = world.command(args);
     command.env("TAUT_OBSERVE", "1");
@@ -32,7 +32,7 @@ fn a_program_is_seen_while_it_runs() {
         assert_eq!(run(&["push", &at, "hello"]).code, Some(0));
         assert_eq!(pull.line(), "hello");
         let pid = pull.id().to_string();
-        // It is written four times a second.
+        // The counters file is updated four times a second.
         while !world.run(&["show", &pid]).text().contains(", in 1 (") {}
         let shown = world.run(&["show", &pid]).text();
         assert!(shown.contains(&format!("taut ({pid}), Tautline ")) && shown.contains(": PULL"), "{shown}");
@@ -80,7 +80,7 @@ fn messages_of_a_program_are_seen() {
         assert_eq!((&line["parts"][0], &line["direction"]), (&"two".into(), &"out".into()));
         assert!(cut.end().lines()[0].ends_with(" in  on… (of 3 bytes)"));
         assert_eq!(rep.line(), "one");
-        // One that ends while it is tapped.
+        // The program ends while it is tapped.
         let left = tap(&["-n", "1"]);
         rep.signal(Signal::TERM);
         left.end().failed(1, &["the program has ended"]);
@@ -116,7 +116,7 @@ fn a_tap_that_misses_refuses_or_talks_nonsense_is_told() {
     });
 }
 
-/// Until the file of counters of a process has been written with a socket in it, as JSON.
+/// Waits until the counters file of a process contains a socket. Returns it as JSON.
 pub fn until_seen(world: &World, pid: &str) -> serde_json::Value {
     loop {
         let shown = world.run(&["show", "--json", pid]);
@@ -127,14 +127,14 @@ pub fn until_seen(world: &World, pid: &str) -> serde_json::Value {
     }
 }
 
-/// A tap that has begun.
+/// Returns a tap that has begun.
 pub fn tap(world: &World, target: &str, args: &[&str]) -> Running {
     let mut tap = Running::start(world.command(&[&["tap", target][..], args].concat()));
     tap.notice("tapping");
     tap
 }
 
-/// What a line of text has behind its time and socket.
+/// Returns the rest of a text line after its time and socket.
 fn behind_socket(line: &str) -> &str {
     line.splitn(3, ' ').nth(2).unwrap()
 }
@@ -166,7 +166,7 @@ fn messages_are_chosen_by_what_they_are() {
         assert!(line["peer"].is_u64() && line["time"].as_str().unwrap().ends_with('Z'), "{line}");
         assert_eq!(texts(as_hex), ["in  6f6e65"]);
         assert_eq!(changed.end().text(), "ONE");
-        // By peer: each connection of a client is another one.
+        // Filter by peer: each connection of a client is a separate peer.
         let peer = line["peer"].to_string();
         let [of_peer, of_other] = [&peer[..], "12345"].map(|peer| {
             tap(&world, &one, &["--peer", peer, "-n", "1", "--filter", "four", "--format", "raw"])
@@ -231,7 +231,7 @@ fn a_tap_that_is_too_slow_is_told_how_much_it_has_missed() {
         let mut pull = observed(&world, &["pull", AT, "--print", "{n}"]);
         let (at, pid) = (pull.bound(), pull.id().to_string());
         until_seen(&world, &pid);
-        // Nobody reads what it prints.
+        // The output of the tap is not read.
         let (output, printed) = std::io::pipe().unwrap();
         let mut command = world.command(&["tap", &pid, "--format", "hex"]);
         command.stdout(printed);
@@ -239,7 +239,7 @@ fn a_tap_that_is_too_slow_is_told_how_much_it_has_missed() {
         slow.notice("tapping");
         assert_eq!(run(&["push", &at, "{size:100000}", "-n", &COUNT.to_string()]).code, Some(0));
         while pull.line() != COUNT.to_string() {}
-        // The program was not held up. What the tap has got and what it has missed is all of it.
+        // The tap did not slow the program. Received and missed messages add up to all messages.
         let (sender, seen) = std::sync::mpsc::channel();
         let lines = sender.clone();
         thread::spawn(move || {
@@ -367,7 +367,7 @@ fn a_page_is_told_the_messages_of_a_socket() {
             client.write_all(format!("GET /{question} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
             BufReader::new(client).lines().map(Result::unwrap)
         };
-        // Nothing in a question is longer than what is shown of a part.
+        // A request cannot raise the limit on the shown bytes of a part.
         let mut events = ask(&format!("{path}tap?of={pid}&socket={socket}&direction=out&bytes=100000"));
         assert_eq!(events.next().unwrap(), "HTTP/1.1 200 OK");
         assert!(events.any(|line| line == "Content-Type: text/event-stream"));
@@ -399,7 +399,7 @@ fn a_page_is_told_the_messages_of_a_socket() {
     });
 }
 
-/// Answers questions, of which it looks at four bytes, until one begins with `end`.
+/// Replies to requests, of which it reads four bytes, until one begins with `end`.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -421,7 +421,7 @@ int main(void) {
 }
 "#;
 
-/// Looks at a program that answers, prints its endpoint, and ends after `end`.
+/// Taps a program that replies, prints its endpoint, and ends after `end`.
 fn look_at_program(world: &World, pid: &str, mut program: Running) {
     let at = program.line();
     until_seen(world, pid);
@@ -497,7 +497,7 @@ s.close(); context.term()
     });
 }
 
-/// A program's end of a tap: answers one tool.
+/// Simulates the control socket of a program: answers one tool.
 fn run_once(path: &std::path::Path, answer: impl Fn(Request) -> Vec<u8> + Send + 'static) {
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path).unwrap();

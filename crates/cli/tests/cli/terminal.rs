@@ -1,4 +1,4 @@
-//! Under a pseudo-terminal: the table of `--watch`, colours, and what a terminal changes.
+//! Tests in a pseudo-terminal: the table of `--watch`, colours, and other effects of a terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,12 +11,12 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::support::{Running, TempDir, start, taut, test};
 
-/// A terminal of 60 columns and 8 lines: the end of the program, and that of the test.
+/// Returns both ends of a terminal with 60 columns and 8 lines: the end of the program first.
 pub fn terminal() -> (File, File) {
     terminal_of(8, 60)
 }
 
-/// A terminal of this size.
+/// Returns both ends of a terminal with this size.
 pub fn terminal_of(rows: u16, columns: u16) -> (File, File) {
     let test: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&test).unwrap();
@@ -27,7 +27,8 @@ pub fn terminal_of(rows: u16, columns: u16) -> (File, File) {
     (program, File::from(test))
 }
 
-/// Shows on a screen what the program writes, until the screen is as wanted; all bytes so far.
+/// Displays the output of the program until the screen fulfils the condition. Returns all bytes so
+/// far.
 pub fn read_until(
     terminal: &mut File,
     screen: &mut vt100::Parser,
@@ -36,7 +37,7 @@ pub fn read_until(
     let mut all = Vec::new();
     while !wanted(screen.screen()) {
         let mut bytes = [0; 4096];
-        // When the program has ended, reading fails.
+        // Reading fails after the program has ended.
         let Ok(len @ 1..) = terminal.read(&mut bytes) else {
             panic!("not seen:\n{}", screen.screen().contents())
         };
@@ -55,7 +56,7 @@ fn a_topic_has_one_line_in_place() {
         let mut command = taut(&["sub", &at, "--watch"]);
         command.env("NO_COLOR", "1").stdout(Stdio::from(program));
         let sub = Running::start(command);
-        // Dropping the command closes its end of the terminal here.
+        // Dropping the command closes our copy of its end of the terminal.
         let mut screen = vt100::Parser::new(8, 60, 0);
         let mut publisher = crate::support::start_with_stdin(&["pub", &at]);
         publisher.write(b"lund 6\nrome 17\nlund 7\nosl\xc3\xb6 \x1b[31m-3\n");
@@ -76,7 +77,7 @@ fn a_topic_has_one_line_in_place() {
         }
         read_until(&mut terminal, &mut screen, |screen| screen.contents().contains("8 not shown"));
         sub.signal(Signal::INT);
-        // The terminal is given back, and the last table stays.
+        // The terminal is restored, and the last table stays.
         read_until(&mut terminal, &mut screen, |screen| {
             !screen.alternate_screen() && screen.contents().contains("8 not shown")
         });
@@ -138,7 +139,7 @@ fn a_terminal_is_told_what_is_waited_for() {
         let mut sub = start(&["sub", &at]);
         terminal.write_all(b"hello\n").unwrap();
         assert_eq!(sub.line(), "hello");
-        // Ctrl-D at the beginning of a line is the end of the input.
+        // Ctrl-D at the start of a line ends the input.
         terminal.write_all(b"\x04").unwrap();
         assert_eq!(publisher.end().code, Some(0));
     });

@@ -15,10 +15,10 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use crate::observed::{World, answer_one, trouble};
 use crate::support::{Running, TempDir, run, start, test};
 
-// A certificate of example.org, signed by itself, and its key, which protects nothing.
+// A self-signed certificate for example.org and its key, which is not secret.
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/certificate.pem");
 const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/key.pem");
-// The same of localhost.
+// The same files for localhost.
 const LOCALHOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/localhost.pem");
 const LOCALHOST_KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/localhost-key.pem");
 const AT: &str = "wss://127.0.0.1:*/path";
@@ -60,7 +60,7 @@ fn a_server_that_is_not_trusted_is_told() {
         let at = pull.bound();
         let ended = run(&["push", &at, "x", "-w", "300ms", "-q"]);
         ended.failed(3, &["the peer's certificate is not trusted", "is it one that --tls-trust leads to?"]);
-        // One that is trusted itself needs no name.
+        // A certificate that is itself trusted needs no matching name.
         let ended = run(&["push", &at, "x", "--tls-trust", CERTIFICATE, "--tls-name", "example.com"]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
     });
@@ -78,13 +78,13 @@ fn missing_and_wrong_files_are_told() {
         let other = path("other");
         std::fs::write(&other, "sesame-open").unwrap();
         let ended = run(&["pull", AT, "--tls-cert", CERTIFICATE, "--tls-key", &other]);
-        ended.failed(1, &[&other, "there is no PEM in it"]);
+        ended.failed(1, &[&other, "the file contains no PEM"]);
         assert!(!ended.err.contains("sesame"));
-        run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &["the certificates are not good"]);
+        run(&["pull", AT, "--tls-cert", KEY, "--tls-key", KEY]).failed(1, &["the certificates are invalid"]);
     });
 }
 
-/// A collector that speaks https, as localhost.
+/// Collector that speaks https as localhost.
 struct Collector {
     listener: TcpListener,
     config: Arc<ServerConfig>,
@@ -129,7 +129,7 @@ fn metrics_are_sent_over_https() {
         assert!(body["resourceMetrics"].is_array());
         let ended = pushes.end();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        // The system's certificates, which a variable may name.
+        // Trust the certificates of the system. A variable can replace them.
         let mut command = world.command(&args[..5]);
         command.env("SSL_CERT_FILE", LOCALHOST);
         let pushes = Running::start(command);
@@ -169,7 +169,7 @@ fn a_collector_that_is_not_trusted_gets_nothing() {
     });
 }
 
-/// The options of an end with certificates of `taut keygen --ca`.
+/// Returns the options of an end with certificates from `taut keygen --ca`.
 fn identity(folder: &str, name: &str) -> Vec<String> {
     [
         ("--tls-cert", format!("{name}.pem")),
@@ -206,16 +206,16 @@ fn an_authority_for_tests_is_made() {
         }
         let read = |name: &str| fs::read(certs.join(name)).unwrap();
         let before = (read("ca.pem"), read("server.pem"), read("alice-key.pem"));
-        // Nothing is lost.
+        // Existing files are not overwritten.
         let again = run(&["keygen", "--ca", at, "--client", "alice"]);
-        again.failed(1, &["ca.pem: there is such a file already", "--renew"]);
+        again.failed(1, &["ca.pem: the file exists already", "--renew"]);
         run(&["keygen", "--ca", at, "--client", "../x"]).failed(2, &["is no name of a client"]);
         run(&["keygen", "--ca", at, "--client", "ca"]).failed(2, &["is no name of a client"]);
         assert_eq!(before, (read("ca.pem"), read("server.pem"), read("alice-key.pem")));
         assert_eq!(run(&["keygen", "--ca", at, "--renew", "--client", "alice"]).code, Some(0));
         let after = (read("ca.pem"), read("server.pem"), read("alice-key.pem"));
         assert!(before.0 == after.0 && before.1 != after.1 && before.2 != after.2);
-        // Those of the old authority are good at both ends: bob's is not renewed.
+        // Certificates of the old authority stay valid at both ends: bob's was not renewed.
         let server = identity(at, "server");
         for client in ["alice", "bob"] {
             let mut pull = start(&with(&["pull", "tls+tcp://127.0.0.1:*", "-n", "1"], &server));

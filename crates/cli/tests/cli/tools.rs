@@ -1,4 +1,4 @@
-//! `proxy`, `bench`, `completions`, `man`, and the help.
+//! `proxy`, `bench`, `completions`, `man`, and `--help`.
 
 use rustix::process::Signal;
 
@@ -44,7 +44,7 @@ fn a_proxy_forwards_what_is_published() {
         let mut copied = start(&["sub", &copies]);
         let publisher = start(&["pub", "--connect", &front, "a {n}", "-i", "10ms"]);
         assert!(sub.line().starts_with("a "));
-        // The subscription that goes up is copied as well.
+        // The subscription, which goes upstream, is copied as well.
         assert!([copied.line(), copied.line()].iter().any(|line| line.starts_with("a ")));
         drop(publisher);
         proxy.signal(Signal::INT);
@@ -133,7 +133,7 @@ fn shells_complete_every_command() {
                 "{shell}"
             );
         }
-        // Bash at least can read it.
+        // Bash can parse the script.
         let script = run(&["completions", "bash"]).out;
         let folder = TempDir::new();
         let path = folder.path().join("taut.bash");

@@ -1,4 +1,4 @@
-//! `top` under a pseudo-terminal of 80 columns and 24 lines.
+//! `top` in a pseudo-terminal with 80 columns and 24 lines.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use crate::observed::{NOW, World, trouble};
 use crate::support::{Running, taut, test};
 use crate::terminal::{read_until, terminal_of};
 
-/// `taut top` on a terminal, what it shows, and the other end.
+/// `taut top` on a terminal, its screen, and the other end.
 pub struct Session {
     top: Running,
     window: File,
@@ -34,7 +34,7 @@ impl Session {
         read_until(&mut self.window, &mut self.screen, |screen| wanted(&screen.contents()));
     }
 
-    /// Until the screen is as wanted: what has arrived may be a part of what was drawn.
+    /// Waits until the screen fulfils the condition, because a drawing may arrive in pieces.
     fn wait_for_rows(&mut self, wanted: impl Fn(&[String]) -> bool) {
         read_until(&mut self.window, &mut self.screen, |screen| {
             let rows: Vec<String> = screen.rows(0, 80).map(|row| row.trim_end().to_owned()).collect();
@@ -158,8 +158,8 @@ fn without_a_terminal_it_says_what_is_for_programs() {
     });
 }
 
-/// What `top` costs where there is much to see: 500 processes, 5,000 sockets, 50,000 peers, all of
-/// them changing. Prints the figures.
+/// Measures the cost of `top` with 500 processes, 5,000 sockets and 50,000 peers whose counters all
+/// change. Prints the figures.
 #[test]
 #[ignore = "takes half a minute, and the machine for itself"]
 fn the_cost_of_a_large_system() {
@@ -178,10 +178,10 @@ fn the_cost_of_a_large_system() {
         let mut rate = 0;
         let mut renew = || {
             told.process.written += 1_000_000;
-            // Another rate each time, so that there is something to draw.
+            // Change the rate, so that there is a difference to draw.
             rate += 1000;
             told.sockets.iter_mut().for_each(|socket| socket.messages_out += rate);
-            // Twice, so that the last image is the first one in the file, and the file is short.
+            // Write twice, so that the file is short and starts with the last image.
             (0..2).for_each(|_| told.write(&mut output));
             let mut image = std::fs::File::open(&path).unwrap().take(1 << 20);
             let mut bytes = Vec::new();
@@ -204,7 +204,7 @@ fn the_cost_of_a_large_system() {
         let (start, before) = (Instant::now(), used(&session));
         while start.elapsed() < Duration::from_secs(20) {
             renew();
-            // Until it draws that.
+            // Wait until `top` has drawn it.
             assert!(session.window.read(&mut [0; 65536]).unwrap() > 0);
         }
         let share = (used(&session) - before) / 100.0 / start.elapsed().as_secs_f64();

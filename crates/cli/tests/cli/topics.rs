@@ -1,4 +1,4 @@
-//! `taut topics`: by endpoints, by names, and with libzmq at the other end.
+//! `taut topics`: with endpoints, with names, and with libzmq as the peer.
 
 use crate::libzmq::python;
 use crate::support::{Running, TempDir, run, start, taut, test};
@@ -12,7 +12,8 @@ fn topics_go_to_the_patterns_that_stand_for_them() {
             start(&["topics", "sub", "weather.*.wind", "weather.lund.**", "-n", "2", "--connect", &at]);
         let all = start(&["topics", "sub", "**", "-n", "3", "--connect", &at]);
         let two = ["--bind", at.as_str(), "--wait", "3"];
-        // One process for each topic, as the topic is an argument; the first one waits for all.
+        // Use one process per topic, because the topic is an argument. The first process waits for
+        // all subscribers.
         let say = |args: &[&str]| run(&[&["topics", "pub"], args].concat()).code;
         assert_eq!(say(&[&["weather.rome.rain", "none"][..], &two].concat()), Some(0));
         assert_eq!(say(&[&["weather.lund.wind", "7 m/s"][..], &two].concat()), Some(0));
@@ -52,7 +53,7 @@ fn a_space_is_a_name_that_all_find() {
         };
         let sub = named(&["sub", "a.*", "-n", "2"]);
         let other = named(&["sub", "**", "-n", "1", "--space", "other"]);
-        // Both come after it, and it finds both.
+        // Both publishers start after the subscriber, which finds both of them.
         assert_eq!(named(&["pub", "a.1", "one"]).end().code, Some(0));
         assert_eq!(named(&["pub", "a.2", "two"]).end().code, Some(0));
         assert_eq!(named(&["pub", "b", "elsewhere", "--space", "other"]).end().code, Some(0));

@@ -5,6 +5,6 @@ use crate::failure::{Failure, Result};
 
 /// Always fails, because this system has no list of sockets.
 pub fn all() -> Result<Vec<Listener>> {
-    Err(Failure::failed("this system does not tell what listens")
-        .hint("--source looks through source code instead"))
+    Err(Failure::failed("this system does not list its listening sockets")
+        .hint("use --source to check source code instead"))
 }

@@ -11,18 +11,18 @@ use crate::format::escaped;
 use crate::look::BySocket;
 use crate::look::words::{count, rate, round_trip, span};
 
-/// By what the sockets are sorted.
+/// Sort order of the sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// What loses messages, then the fullest queue
+    /// Sockets that lose messages, then the fullest queue
     Trouble,
-    /// Messages sent a second
+    /// Messages sent per second
     Out,
-    /// Messages received a second
+    /// Messages received per second
     In,
-    /// Messages that wait
+    /// Number of queued messages
     Queued,
-    /// The number of peers
+    /// Number of peers
     Peers,
     /// Process and socket
     Pid,
