@@ -2,15 +2,15 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>The errors that ZeroMQ itself adds, and the commonest of the system's, with Linux's numbers.</summary>
-    /// <remarks>Any other number of the system may stand in <see cref="ZmqException.Error"/>, too.</remarks>
+    /// <summary>The errors that ZeroMQ adds, and the most common system errors, with Linux's numbers.</summary>
+    /// <remarks><see cref="ZmqException.Error"/> can also hold any other error number of the system.</remarks>
     public enum Errno
     {
         /// <summary>The caller may not do this.</summary>
         Permission = 1,
-        /// <summary>Nothing there: an inproc endpoint that nobody has bound, or a file or an endpoint unknown.</summary>
+        /// <summary>Not found: an unbound inproc endpoint, an unknown file or an unknown endpoint.</summary>
         NotFound = 2,
-        /// <summary>A signal came while waiting. The binding itself goes on waiting where it can.</summary>
+        /// <summary>A signal interrupted the wait. Where possible, the binding resumes the wait itself.</summary>
         Interrupted = 4,
         /// <summary>Not now: nothing to receive, nobody to send to, or the time allowed is over.</summary>
         Again = 11,
