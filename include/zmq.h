@@ -70,7 +70,7 @@ extern "C" {
  * Errors. Functions set errno (and zmq_errno); zmq_strerror describes these numbers too.
  */
 
-/* A number far from those of any operating system. */
+/* Offset that keeps these numbers apart from those of any operating system. */
 #define ZMQ_HAUSNUMERO 156384712
 
 /* For platforms without these POSIX names. */
@@ -412,8 +412,8 @@ ZMQ_EXPORT int zmq_recvmsg(void *s, zmq_msg_t *msg, int flags);
 #define ZMQ_PROTOCOL_ERROR_WS_UNSPECIFIED                     0x30000000
 
 /*
- * Tautline's own: what is wrong with the TLS of wss and tls+tcp, in ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL. An alert of the peer
- * (RFC 8446, 6) is added to the last one: ..._REFUSED + 48 is a peer that does not trust our certificate.
+ * Tautline only: TLS errors of wss and tls+tcp, as values of ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL. The number of the peer's alert
+ * (RFC 8446, 6) is added to the last one: ..._REFUSED + 48 means that the peer does not trust our certificate.
  */
 #define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_UNSPECIFIED     0x54413000
 #define ZMQ_TAUTLINE_PROTOCOL_ERROR_TLS_NOT_TLS         0x54413001
@@ -432,7 +432,7 @@ ZMQ_EXPORT int zmq_socket_monitor(void *s, const char *addr, int events);
  * Waiting for several sockets and file descriptors.
  */
 
-/* What the operating system calls a socket. */
+/* The operating system's type for a socket. */
 #if defined _WIN32
 typedef SOCKET zmq_fd_t;
 #else
@@ -518,130 +518,148 @@ ZMQ_EXPORT void *zmq_threadstart(zmq_thread_fn *func, void *arg);
 ZMQ_EXPORT void zmq_threadclose(void *thread);
 
 /*
- * Tautline's own: its version, as ZMQ_MAKE_VERSION makes one, an option for zmq_ctx_get. With room for more than an int zmq_ctx_get_ext
- * writes it as text. libzmq answers EINVAL. Whether a library is Tautline: zmq_has("tautline").
+ * Tautline only: the version of Tautline in the format of ZMQ_MAKE_VERSION, an option for zmq_ctx_get. If the buffer is larger
+ * than an int,
+ * zmq_ctx_get_ext writes the version as text. libzmq returns EINVAL. zmq_has("tautline") returns 1 if the library is Tautline.
  */
 #define ZMQ_TAUTLINE_VERSION 0x54410002
 
 /*
- * Tautline's own: 1 shows the context, and the sockets that are made from now on, to tools that look at the process from outside; an int
- * for zmq_ctx_set, before the first socket. They see sockets, endpoints, peers, counters and events in a file of the user's own, and no
- * messages, keys or passwords. TAUT_OBSERVE=1 in the environment does the same for all contexts. zmq_ctx_set fails with the system's
- * error if the file cannot be made, and with ENOTSUP on Windows. zmq_ctx_get says whether it is on. libzmq answers EINVAL.
+ * Tautline only: 1 exposes the context, and all sockets created later, to tools that observe the process from outside. An int
+ * for zmq_ctx_set, before the first socket. The tools see sockets, endpoints, peers, counters and events in a file of the same
+ * user, but
+ * never messages, keys or passwords. TAUT_OBSERVE=1 in the environment does the same for all contexts. If the file cannot be
+ * created,
+ * zmq_ctx_set fails with the system's error; on Windows it fails with ENOTSUP. zmq_ctx_get returns the setting. libzmq returns
+ * EINVAL.
  */
 #define ZMQ_TAUTLINE_OBSERVE 0x54410004
 
 /*
- * Tautline's own: puts the sockets of the context under a policy, for what is bound and connected from now on; a string for
- * zmq_ctx_set_ext: audit, loopback or strict, which come with the library, or the path of a file (docs/operate/policy.md). TAUT_POLICY in the
- * environment does the same for all contexts. EINVAL if there is no such policy, if it has a fault, which is told on standard error, and
- * if the context has one. zmq_bind and zmq_connect fail with EACCES where a rule refuses them. libzmq answers EINVAL.
+ * Tautline only: applies a policy to all later binds and connects of the context's sockets. A string for zmq_ctx_set_ext:
+ * audit, loopback or strict (built in), or the path of a file (docs/operate/policy.md). TAUT_POLICY in the environment does the
+ * same for
+ * all contexts. Returns EINVAL if the policy does not exist or is invalid (the fault is printed on standard error), or if the
+ * context
+ * already has one. zmq_bind and zmq_connect fail with EACCES if a rule refuses them. libzmq returns EINVAL.
  */
 #define ZMQ_TAUTLINE_POLICY 0x54410008
 
 /*
- * Tautline's own: reads from a names file what names (name://orders in place of an endpoint) stand for, for what is bound and connected from
- * now on; a string for zmq_ctx_set_ext, its path (docs/use/names.md). TAUT_NAMES in the environment does the same for all contexts. EINVAL if
- * the file cannot be read or has a fault, which is told on standard error, and if the context has one. zmq_bind and zmq_connect answer
- * EPROTONOSUPPORT without a names file, EINVAL for what can be no name and where that of TAUT_NAMES has a fault, and zmq_bind ENOTSUP where
- * the file has no folder. A library without names, and libzmq, answer EINVAL; zmq_has("name") tells.
+ * Tautline only: a names file that resolves names (name://orders in place of an endpoint) in later binds and connects. A string for
+ * zmq_ctx_set_ext: the path of the file (docs/use/names.md). TAUT_NAMES in the environment does the same for all contexts.
+ * Returns EINVAL if
+ * the file is unreadable or invalid (the fault is printed on standard error), or if the context already has one. zmq_bind and
+ * zmq_connect
+ * return EPROTONOSUPPORT without a names file, and EINVAL if the name is malformed or the file of TAUT_NAMES is invalid.
+ * zmq_bind returns
+ * ENOTSUP if the file names no folder. libzmq and libraries built without names return EINVAL. zmq_has("name") returns 1 if
+ * names exist.
  */
 #define ZMQ_TAUTLINE_NAMES 0x54410009
 
 /*
- * Tautline's own: most bytes of memory that what one peer subscribes to (PUB, XPUB) or joins (RADIO) may take. A peer that goes beyond is
- * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is any number; 0 and less than -1 are EINVAL. The default is 512 MiB:
- * one to four million topics. Raised, it holds for later binds and connects; lowered, for all. libzmq answers EINVAL.
+ * Tautline only: maximum memory in bytes for the subscriptions (PUB, XPUB) or groups (RADIO) of one peer. A peer that exceeds it is
+ * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt. -1 is unlimited; 0 and values below -1 are EINVAL. The
+ * default is 512 MiB:
+ * one to four million topics. A raised limit applies to later binds and connects, a lowered limit to all. libzmq returns EINVAL.
  */
 #define ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS 0x54410010
 
 /*
- * Tautline's own: what a socket has done, an option for zmq_getsockopt. It needs no monitor and costs the messages nothing. libzmq
- * answers EINVAL. The length becomes that of what was written: a later library may know more numbers, an earlier one fewer.
+ * Tautline only: counters of a socket, an option for zmq_getsockopt. It needs no monitor and adds no work per message. libzmq
+ * returns EINVAL. The length is set to the number of bytes written: later versions may have more counters, earlier ones fewer.
  */
 #define ZMQ_TAUTLINE_STATISTICS 0x54410001
 
 typedef struct zmq_tautline_statistics_t
 {
-    uint64_t messages_sent;     /* handed to the peers' queues */
-    uint64_t bytes_sent;        /* with their frame headers */
-    uint64_t messages_received; /* by the program */
+    uint64_t messages_sent;     /* messages put into the peers' queues */
+    uint64_t bytes_sent;        /* including frame headers */
+    uint64_t messages_received; /* messages received by the program */
     uint64_t bytes_received;
-    uint64_t dropped_full;      /* not sent because a peer was at its high-water mark (PUB, XPUB, RADIO, ROUTER) */
-    uint64_t dropped_unroutable; /* not sent because nobody has that routing id (ROUTER) */
-    uint64_t lost;              /* queued for peers that have gone for good */
-    uint64_t queued_out;        /* now waiting to be sent */
-    uint64_t queued_in;         /* now waiting for the program */
-    uint64_t peers;             /* now connected, or being connected to */
-    uint64_t reconnects;        /* peers lost and found again */
-    uint64_t failed_connects;   /* attempts to connect that came to nothing */
-    uint64_t failed_handshakes; /* peers that broke off, or were not let in */
+    uint64_t dropped_full;      /* messages dropped because a peer was at its high-water mark (PUB, XPUB, RADIO, ROUTER) */
+    uint64_t dropped_unroutable; /* messages dropped because no peer has that routing id (ROUTER) */
+    uint64_t lost;              /* messages that were queued for peers that are gone for good */
+    uint64_t queued_out;        /* messages that wait to be sent now */
+    uint64_t queued_in;         /* messages that wait for the program now */
+    uint64_t peers;             /* peers that are connected or being connected to now */
+    uint64_t reconnects;        /* reconnects of peers */
+    uint64_t failed_connects;   /* failed connect attempts */
+    uint64_t failed_handshakes; /* handshakes that the peer aborted or that were refused */
     uint64_t topics_refused; /* subscriptions and messages of peers that may not use the topic (PUB, XPUB, SUB, XSUB) */
 } zmq_tautline_statistics_t;
 
 /*
- * Tautline's own: one of these numbers alone. ZMQ_TAUTLINE_STATISTIC + N is the one at place N of the structure, from 0 on: a uint64_t
- * for zmq_getsockopt. A binding that reads each option that it does not know as an int (pyzmq) gets its lower 31 bits, and with
- * ZMQ_TAUTLINE_STATISTIC_HIGH + N those above. libzmq answers EINVAL.
+ * Tautline only: a single counter. ZMQ_TAUTLINE_STATISTIC + N is the counter at index N (from 0) of the structure: a uint64_t
+ * for zmq_getsockopt. A binding that reads unknown options as an int (pyzmq) gets the lower 31 bits, and with
+ * ZMQ_TAUTLINE_STATISTIC_HIGH + N the upper bits. libzmq returns EINVAL.
  */
 #define ZMQ_TAUTLINE_STATISTIC      0x54411000
 #define ZMQ_TAUTLINE_STATISTIC_HIGH 0x54412000
 
 /*
- * Tautline's own: the peers of a socket, an option for zmq_getsockopt: an array of zmq_tautline_peer_t, as many as there is room for; the
- * length becomes that of what was written. How many there are, ZMQ_TAUTLINE_STATISTICS says. It costs the messages nothing. libzmq answers
- * EINVAL. A peer that is still being connected to is among them. Texts end with a NUL, and are cut where there is no room for all.
+ * Tautline only: the peers of a socket, an option for zmq_getsockopt: an array of zmq_tautline_peer_t, as many as the buffer
+ * holds. The
+ * length is set to the number of bytes written. ZMQ_TAUTLINE_STATISTICS has the number of peers. It adds no work per message.
+ * libzmq
+ * returns EINVAL. Peers that are still being connected to are included. Texts end with a NUL and are truncated if they are too
+ * long.
  */
 #define ZMQ_TAUTLINE_PEERS 0x54410005
 
-#define ZMQ_TAUTLINE_PEER_CONNECTING 0 /* not reached yet, or lost and perhaps coming back */
+#define ZMQ_TAUTLINE_PEER_CONNECTING 0 /* not connected yet, or lost and possibly reconnecting */
 #define ZMQ_TAUTLINE_PEER_CONNECTED  1
-#define ZMQ_TAUTLINE_PEER_GONE       2 /* for good; something that it has sent may still be received */
+#define ZMQ_TAUTLINE_PEER_GONE       2 /* gone for good; its messages may still be received */
 
-#define ZMQ_TAUTLINE_PEER_CONNECTED_HERE 1 /* this socket has connected to it; else it has come */
+#define ZMQ_TAUTLINE_PEER_CONNECTED_HERE 1 /* this socket connected to the peer; otherwise the peer connected to this socket */
 #define ZMQ_TAUTLINE_PEER_SHARED_MEMORY  2 /* bytes go through shared memory */
 
 typedef struct zmq_tautline_peer_t
 {
-    uint64_t id;                /* names it in the socket, as long as it is there */
-    uint64_t since;             /* of the present connection, microseconds since 1970; 0 before the first one, and for inproc */
-    uint64_t messages_sent;     /* handed to its queue */
-    uint64_t bytes_sent;        /* with their frame headers */
-    uint64_t messages_received; /* by the program */
+    uint64_t id;                /* identifies the peer within the socket while the peer exists */
+    uint64_t since;             /* start of the current connection, microseconds since 1970; 0 before the first one, and for inproc */
+    uint64_t messages_sent;     /* messages put into the peer's queue */
+    uint64_t bytes_sent;        /* including frame headers */
+    uint64_t messages_received; /* messages received by the program */
     uint64_t bytes_received;
-    uint64_t queued_out;        /* now waiting to be sent */
+    uint64_t queued_out;        /* messages that wait to be sent now */
     uint64_t queued_out_bytes;
-    uint64_t queued_in;         /* now waiting for the program */
+    uint64_t queued_in;         /* messages that wait for the program now */
     uint64_t queued_in_bytes;
-    uint64_t dropped;           /* not sent because it was at its high-water mark */
-    uint64_t full;              /* how often a message has found the queue to it full */
-    uint64_t reconnects;        /* how often it was lost and found again */
-    uint64_t round_trip;        /* of the last heartbeat, microseconds; 0: there was none */
+    uint64_t dropped;           /* messages dropped because the peer was at its high-water mark */
+    uint64_t full;              /* number of messages that found the peer's queue full */
+    uint64_t reconnects;        /* number of reconnects */
+    uint64_t round_trip;        /* of the last heartbeat, microseconds; 0 without heartbeats */
     uint32_t state;             /* ZMQ_TAUTLINE_PEER_CONNECTING, ... */
     uint32_t flags;             /* ZMQ_TAUTLINE_PEER_CONNECTED_HERE, ... */
     uint32_t routing_id_size;
     uint32_t reserved;
-    uint8_t routing_id[256];    /* by which ROUTER and others know it */
-    char address[128];          /* its end of the connection; empty for inproc */
-    char local[128];            /* ours */
-    char endpoint[256];         /* what was bound or connected here */
-    char user_id[192];          /* what the authentication handler has said it is */
-    char host[64];              /* Peer-Address of its messages */
+    uint8_t routing_id[256];    /* routing id by which ROUTER and other sockets know the peer */
+    char address[128];          /* the peer's end of the connection; empty for inproc */
+    char local[128];            /* our end of the connection */
+    char endpoint[256];         /* endpoint that was bound or connected on this side */
+    char user_id[192];          /* user id that the authentication handler assigned */
+    char host[64];              /* Peer-Address of the peer's messages */
     char mechanism[16];         /* NULL, PLAIN, CURVE; empty for inproc */
 } zmq_tautline_peer_t;
 
 /*
- * Tautline's own: wait until this many peers are connected, or (PUB, XPUB) until their peers have subscribed to this many different topics:
- * an int for zmq_setsockopt, which returns when that is so. -1 with EAGAIN after ZMQ_SNDTIMEO. Another thread that uses a thread-safe
- * socket waits meanwhile. libzmq answers EINVAL.
+ * Tautline only: waits until this many peers are connected, or (PUB, XPUB) until the peers have subscribed to this many
+ * different topics.
+ * An int for zmq_setsockopt, which returns when the condition is true, or returns -1 with EAGAIN after ZMQ_SNDTIMEO. During the
+ * wait, other
+ * threads that use a thread-safe socket block. libzmq returns EINVAL.
  */
 #define ZMQ_TAUTLINE_WAIT_PEERS         0x54410006
 #define ZMQ_TAUTLINE_WAIT_SUBSCRIPTIONS 0x54410007
 
 /*
- * Tautline's own: most bytes of a message from a peer, all of its parts with their headers (2 or 9 bytes each); whoever sends more is
- * disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt, before zmq_bind and zmq_connect. -1, the default: 1024 times
- * ZMQ_MAXMSGSIZE, and no less than 64 MiB, if that is set; else any number. libzmq answers EINVAL.
+ * Tautline only: maximum bytes of a message from a peer, counting all parts with their headers (2 or 9 bytes each). A peer that
+ * sends more
+ * is disconnected. An int64_t for zmq_setsockopt and zmq_getsockopt, before zmq_bind and zmq_connect. With the default of -1,
+ * the limit is
+ * 1024 times ZMQ_MAXMSGSIZE, but at least 64 MiB; without ZMQ_MAXMSGSIZE there is no limit. libzmq returns EINVAL.
  */
 #define ZMQ_TAUTLINE_MAXMULTIPARTSIZE 0x54410003
 
@@ -736,22 +754,28 @@ ZMQ_EXPORT uint32_t zmq_connect_peer(void *s, const char *addr);
 ZMQ_EXPORT int zmq_disconnect_peer(void *s, uint32_t routing_id);
 ZMQ_EXPORT int zmq_socket_get_peer_state(void *s, const void *routing_id, size_t routing_id_size);
 /*
- * Tautline's own event, for event_version 3: a peer has subscribed to a topic, or published one, that it may not (docs/operate/policy-users.md). It comes
- * for the first one of a connection; its value is EACCES. Version 3 tells of the peer, and in its reason of the topic and the rule.
+ * Tautline only, for event_version 3: a peer has subscribed or published to a topic that it may not use
+ * (docs/operate/policy-users.md).
+ * Sent for the first such topic of a connection, with the value EACCES. The event names the peer; its reason names the topic
+ * and the rule.
  */
 #define ZMQ_TAUTLINE_EVENT_TOPIC_REFUSED 0x10000000
 
 /*
- * Tautline's own event, for event_version 3, of a connected name (docs/use/names.md). Value 0: it stands for other endpoints than before, or what
- * can tell is there again. EHOSTUNREACH: what can tell cannot be asked; who is known stays connected. The reason says more.
+ * Tautline only, for event_version 3: an event of a connected name (docs/use/names.md). Value 0: the name now has other
+ * endpoints, or the
+ * resolver is reachable again. EHOSTUNREACH: the resolver is unreachable; existing connections stay open. The reason has details.
  */
 #define ZMQ_TAUTLINE_EVENT_NAME 0x20000000
 
 /*
- * Tautline's own: event_version 3. As version 2 (number, count of values, the values, local and remote endpoint), and then routing id,
- * address and user id of the peer (of HANDSHAKE_SUCCEEDED and DISCONNECTED; else empty) and the reason in words; of a failed handshake
- * after the peer has shown its credentials also mechanism, key or user name, and what the handler has said of it. The routing id is the
- * peer's own, up to its first zero. libzmq answers EINVAL.
+ * Tautline only: event_version 3. Like version 2 (number, count of values, the values, local and remote endpoint), followed by
+ * routing id,
+ * address and user id of the peer (in HANDSHAKE_SUCCEEDED and DISCONNECTED, otherwise empty) and the reason in words. If a
+ * handshake fails
+ * after the peer has presented its credentials, the event also has the mechanism, the key or user name, and the handler's
+ * answer. The
+ * routing id is the one set by the peer, up to its first zero byte. libzmq returns EINVAL.
  */
 ZMQ_EXPORT int zmq_socket_monitor_versioned(void *s, const char *addr, uint64_t events,
                                             int event_version, int type);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts what is built where programs look for libzmq, and takes it away again: `make install` and `make uninstall`.
+# Installs the built files where programs look for libzmq, and uninstalls them: `make install` and `make uninstall`.
 #
 #   packaging/install.sh install|uninstall
 #
@@ -7,9 +7,9 @@
 # Makefile; SYSTEM, what `uname -s` says where the libraries are for, if that is not this system: Darwin for macOS. Nothing here is of a
 # bash newer than 3.2, which macOS has.
 #
-# PREFIX/share/tautline/manifest lists what was installed, and the folders made for it: that and nothing else is removed. What has
-# changed since is left where it is. Another libzmq that was in the way is kept in share/tautline/replaced and put back; but what a
-# package of the distribution owns is not touched, and nothing is installed.
+# PREFIX/share/tautline/manifest lists the installed files and the folders created for them: uninstalling removes only these. Files
+# that were changed later stay. A conflicting libzmq is kept in share/tautline/replaced and restored on uninstalling. If a package of
+# the distribution owns the conflicting file, the script changes no file and fails.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -58,7 +58,7 @@ known() {
     esac
 }
 
-# owner FILE: the package of the distribution that has it, or nothing.
+# owner FILE: prints the package of the distribution that owns the file, if any.
 owner() {
     local file
     file=$(cd "$(dirname "$1")" && pwd -P)/$(basename "$1")
@@ -108,7 +108,7 @@ fill() {
     printf '%s\n' "$text" >"$2"
 }
 
-# first COMMAND...: the first of them that there is, or nothing.
+# first COMMAND...: prints the first command that exists, if any.
 first() {
     local command
     for command in "$@"; do
@@ -235,7 +235,7 @@ install() {
     check_writable
     check_owners
     umask 022
-    # What an earlier installation with another LIBDIR has left here is still to be removed.
+    # Files of an earlier installation with another LIBDIR must still be removed.
     { cat "$base/$manifest" 2>/dev/null || true; } >"$work/manifest"
     make_folders share/tautline
     for path in ${foreign[@]+"${foreign[@]}"}; do

@@ -1,12 +1,12 @@
 /// <reference types="node" />
 
-/** The libzmq whose interface and behaviour this package has. */
+/** The version of libzmq whose interface and behaviour this package implements. */
 export const version: string
 
 /** The version of Tautline itself. */
 export const tautlineVersion: string
 
-/** What the library can do; absent or false is what it cannot. */
+/** The capabilities of the library; an absent or false entry is not supported. */
 export const capability: Partial<{
   ipc: boolean
   pgm: boolean
@@ -23,10 +23,10 @@ export const capability: Partial<{
 /** A new pair of keys for CURVE, 40 characters of Z85 each. */
 export function curveKeyPair(): { publicKey: string; secretKey: string }
 
-/** A part of a received message. Small ones share memory with their neighbours: copy what is to be kept for long. */
+/** A part of a received message. Small parts share memory with their neighbours: copy a part that you keep for long. */
 export type Message = Buffer
 
-/** What can be sent as a part; numbers as their decimal digits, null as an empty part. */
+/** A value that can be sent as a part. Numbers are sent as decimal digits, null as an empty part. */
 export type MessageLike = ArrayBufferView | ArrayBuffer | SharedArrayBuffer | string | number | bigint | boolean | null
 
 /** I/O threads, inproc names and limits that sockets share. A program rarely needs another than `context`. */
@@ -38,11 +38,11 @@ export class Context {
   protected setInt32Option(option: number, value: number): void
 }
 export interface Context extends ContextOptions {
-  /** The most that `maxSockets` can be. */
+  /** Upper limit for `maxSockets`. */
   readonly maxSocketsLimit: number
 }
 export interface ContextOptions {
-  /** Whether the end of the process waits for queued messages; `false` gives new sockets a linger time of 0. */
+  /** True if the process waits for queued messages before it exits; `false` gives new sockets a linger time of 0. */
   blocky: boolean
   ioThreads: number
   /** The longest message that can be sent, in bytes. */
@@ -60,7 +60,7 @@ export const context: Context
 export interface ErrnoError extends Error {
   code: string
   errno: number
-  /** The endpoint, if there is one to blame. */
+  /** The endpoint that the error concerns, if any. */
   address?: string
 }
 
@@ -74,33 +74,33 @@ export interface ProtoError extends Error {
 
 type With<T extends string, D = {}> = { type: T } & D
 type At = {
-  /** What was bound or connected. */
+  /** The bound or connected endpoint. */
   address: string
 } & Ends
 
-/** Both ends of the connection, where there is one. */
+/** Both ends of the connection, if there is one. */
 type Ends = {
   local?: string
   remote?: string
 }
 
-/** What is known of the peer. */
+/** The peer's identity, as far as it is known. */
 type Known = {
-  /** The routing id that it has given itself. */
+  /** The routing id that the peer has set for itself. */
   routingId?: Buffer
-  /** Its address as messages show it. */
+  /** The peer's address (`Peer-Address` of its messages). */
   host?: string
-  /** What the authentication handler has said it is. */
+  /** User id that the authentication handler assigned to the peer. */
   userId?: string
 }
 
-/** Why, in words. */
+/** The reason in words. */
 type Why = { reason?: string }
 
-/** What a peer has shown whose handshake has failed, and what the authentication handler has said of it. */
+/** The credentials of a peer whose handshake has failed, and the answer of the authentication handler. */
 type Claimed = { claim?: { mechanism: string; name: Buffer; reason: string } }
 
-/** What happens to a socket's connections. */
+/** Events of a socket's connections. */
 export type Event =
   | With<"accept", At>
   | With<"accept:error", At & Why & { error: ErrnoError }>
@@ -122,7 +122,7 @@ export type Event =
 export type EventType = Event["type"]
 export type EventOfType<E extends EventType = EventType> = Extract<Event, { type: E }>
 
-/** The events of a socket: taken one after the other, or by listeners, not both. */
+/** The events of a socket. Receive them one by one, or use listeners, but not both. */
 export class Observer implements AsyncIterable<Event> {
   constructor(socket: Socket)
   readonly closed: boolean
@@ -133,7 +133,7 @@ export class Observer implements AsyncIterable<Event> {
   [Symbol.asyncIterator](): AsyncIterator<Event, undefined>
 }
 
-/** Passes messages between two sockets in a thread of its own. */
+/** Forwards messages between two sockets in a separate thread. */
 export class Proxy<F extends Socket = Socket, B extends Socket = Socket> {
   constructor(frontEnd: F, backEnd: B)
   readonly frontEnd: F
@@ -145,40 +145,40 @@ export class Proxy<F extends Socket = Socket, B extends Socket = Socket> {
   terminate(): void
 }
 
-/** What a socket has done so far, and what waits in it now. */
+/** Counters of a socket, and the number of messages queued now. */
 export interface Statistics {
-  /** Handed to the peers' queues. */
+  /** Messages put into the peers' queues. */
   messagesSent: number
-  /** With their frame headers. */
+  /** Including frame headers. */
   bytesSent: number
-  /** Taken from the peers' queues; up to 1,024 parts of them may wait in the binding. */
+  /** Messages taken from the peers' queues. Up to 1,024 of their parts may wait in the binding. */
   messagesReceived: number
   bytesReceived: number
-  /** Not sent because a peer was at its high-water mark (publishers, routers). */
+  /** Messages dropped because a peer was at its high-water mark (publishers, routers). */
   droppedFull: number
-  /** Not sent because nobody has that routing id. */
+  /** Messages dropped because no peer has that routing id. */
   droppedUnroutable: number
-  /** Queued for peers that have gone for good. */
+  /** Messages that were queued for peers that are gone for good. */
   lost: number
   queuedOut: number
   queuedIn: number
-  /** Connected, or being connected to. */
+  /** Peers that are connected or being connected to. */
   peers: number
-  /** Peers lost and found again. */
+  /** Number of reconnects. */
   reconnects: number
   failedConnects: number
-  /** Peers that broke off their handshake, or were not let in. */
+  /** Handshakes that the peer aborted or that were refused. */
   failedHandshakes: number
 }
 
-/** A peer of a socket, and what has gone to it and come from it. */
+/** A peer of a socket, with its traffic counters. */
 export interface Peer {
-  /** Names it in the socket, as long as it is there. */
+  /** Identifies the peer within the socket while the peer exists. */
   id: number
-  /** Since when the present connection is there, in microseconds since 1970; 0 before the first one, and for inproc. */
+  /** Start of the current connection, in microseconds since 1970; 0 before the first connection, and for inproc. */
   since: number
   messagesSent: number
-  /** With their frame headers. */
+  /** Including frame headers. */
   bytesSent: number
   messagesReceived: number
   bytesReceived: number
@@ -186,44 +186,44 @@ export interface Peer {
   queuedOutBytes: number
   queuedIn: number
   queuedInBytes: number
-  /** Not sent because it was at its high-water mark. */
+  /** Messages dropped because the peer was at its high-water mark. */
   dropped: number
-  /** How often a message has found the queue to it full. */
+  /** Number of messages that found the peer's queue full. */
   full: number
-  /** How often it was lost and found again. */
+  /** Number of reconnects to the peer. */
   reconnects: number
-  /** How many microseconds the last heartbeat took there and back; 0 if there was none. */
+  /** Round-trip time of the last heartbeat in microseconds; 0 without heartbeats. */
   roundTrip: number
   state: "connecting" | "connected" | "gone" | "lingering"
-  /** This socket has connected to it; else it has come. */
+  /** True if this socket connected to the peer, false if the peer connected to this socket. */
   connectedHere: boolean
-  /** Bytes go through shared memory. */
+  /** True if bytes go through shared memory. */
   sharedMemory: boolean
   routingId: Buffer
-  /** Its end of the connection; empty for inproc. */
+  /** The peer's end of the connection; empty for inproc. */
   address: string
-  /** Our end. */
+  /** Our end of the connection. */
   local: string
-  /** What was bound or connected here. */
+  /** The endpoint that was bound or connected on this side. */
   endpoint: string
-  /** What the authentication handler has said it is. */
+  /** User id that the authentication handler assigned to the peer. */
   userId: string
   host: string
   mechanism: string
 }
 
-/** What every socket has. See `zmq_setsockopt(3)` for the options; times are milliseconds, -1 is "for ever" or "the system's". */
+/** Base class of all sockets. See `zmq_setsockopt(3)` for the options. Times are milliseconds; -1 is infinite or the system's default. */
 export abstract class Socket {
   protected constructor(type: number, options?: {})
   readonly context: Context
   readonly events: Observer
   readonly closed: boolean
   readonly statistics: Statistics
-  /** The peers now; one that is still being connected to is among them. */
+  /** The current peers, including peers that are still being connected to. */
   readonly peers: Peer[]
-  /** Whether a message can be received at once. */
+  /** True if a message can be received immediately. */
   readonly readable: boolean
-  /** Whether a message can be sent at once. */
+  /** True if a message can be sent immediately. */
   readonly writable: boolean
 
   bind(address: string): Promise<void>
@@ -233,10 +233,10 @@ export abstract class Socket {
   connect(address: string): void
   disconnect(address: string): void
   /**
-   * Waits until at least this many peers are connected, for at most `timeout` milliseconds (without it: for ever). Whether they are.
+   * Waits until at least `count` peers are connected, for at most `timeout` milliseconds (default: no limit). True if they are.
    */
   waitForPeers(count: number, timeout?: number): Promise<boolean>
-  /** Pending operations are rejected with EAGAIN; what is queued is sent for at most `linger`. */
+  /** Closes the socket. Pending operations are rejected with EAGAIN; queued messages are sent for at most `linger`. */
   close(): void
 
   affinity: number
@@ -284,13 +284,13 @@ export abstract class Socket {
   loopbackFastPath: boolean
   /** For tls+tcp and wss: the secret key of `tlsCertificate`, in PEM. Cannot be read. */
   tlsKey: string | Buffer | null
-  /** What is shown, in PEM: the certificate, and behind it those that lead from it to one the peers trust. Cannot be read. */
+  /** The certificate chain in PEM: our certificate, then the intermediate ones up to one that the peers trust. Cannot be read. */
   tlsCertificate: string | Buffer | null
-  /** What peers' certificates have to lead to, in PEM. A server that has it asks its clients for certificates. Cannot be read. */
+  /** Trusted CA certificates in PEM. If set on a server, clients must present a certificate. Cannot be read. */
   tlsTrust: string | Buffer | null
-  /** The name that the server has to prove, in place of the endpoint's host. Cannot be read. */
+  /** The name that the server's certificate must have, instead of the endpoint's host. Cannot be read. */
   tlsHostname: string | null
-  /** What the system trusts is trusted, too. Cannot be read. */
+  /** True to trust the system's CA certificates in addition. Cannot be read. */
   tlsTrustSystem: boolean
 
   protected getBoolOption(option: number): boolean
@@ -315,11 +315,12 @@ export interface Writable<
   multicastHops: number
   sendBufferSize: number
   sendHighWaterMark: number
-  /** After how long a send that waits for room is rejected with EAGAIN; 0 at once, -1 never. */
+  /** Time after which a send that waits for room is rejected with EAGAIN; 0 is immediately, -1 never. */
   sendTimeout: number
   /**
-   * Sends one part or several. The promise is resolved already if there is room, and otherwise when there is. While one send waits,
-   * another is rejected with EBUSY.
+   * Sends one part or several. If there is room, the returned promise is already resolved; otherwise it resolves when there is
+   * room.
+   * While one send waits, another is rejected with EBUSY.
    */
   send(message: M, ...options: O): Promise<void>
 }
@@ -328,7 +329,7 @@ export interface Writable<
 export interface Readable<M extends object[] = Message[]> {
   receiveBufferSize: number
   receiveHighWaterMark: number
-  /** After how long a receive is rejected with EAGAIN; 0 at once, -1 never. */
+  /** Time after which a receive is rejected with EAGAIN; 0 is immediately, -1 never. */
   receiveTimeout: number
   /** The parts of the next message. While one receive waits, another is rejected with EBUSY. */
   receive(): Promise<M>
@@ -341,41 +342,42 @@ type Settable<T> = {
   [K in keyof T]-?: T[K] extends Function ? never : Same<{ [Q in K]: T[K] }, { -readonly [Q in K]: T[K] }, K>
 }[keyof T]
 
-/** What the constructor of a socket takes: its options, and the context. */
+/** Arguments of a socket's constructor: its options and the context. */
 export type SocketOptions<S extends Socket> = Partial<Pick<S, Settable<S>> & { context: Context }>
 
-/** One peer, both ways. */
+/** Exchanges messages with one peer in both directions. */
 export class Pair extends Socket {
   constructor(options?: SocketOptions<Pair>)
 }
 export interface Pair extends Writable, Readable {}
 
-/** Distributes to subscribers; what one has no room for is dropped for that one. */
+/** Sends messages to all subscribers. If a subscriber's queue is full, the message is dropped for that subscriber. */
 export class Publisher extends Socket {
   constructor(options?: SocketOptions<Publisher>)
   noDrop: boolean
   conflate: boolean
   invertMatching: boolean
   /**
-   * Waits until subscribers have subscribed to at least this many different topics, for at most `timeout` milliseconds (without it: for
-   * ever). Whether they have. What is published then reaches them.
+   * Waits until subscribers have subscribed to at least `count` different topics, for at most `timeout` milliseconds (default:
+   * no limit).
+   * True if they have. Messages published afterwards reach them.
    */
   waitForSubscriptions(count: number, timeout?: number): Promise<boolean>
 }
 export interface Publisher extends Writable {}
 
-/** Receives what it has subscribed to. */
+/** Receives the messages that it has subscribed to. */
 export class Subscriber extends Socket {
   constructor(options?: SocketOptions<Subscriber>)
   conflate: boolean
   invertMatching: boolean
-  /** To messages that begin with any of the prefixes; without one, to all. */
+  /** Subscribes to messages that begin with any of the prefixes; without a prefix, to all messages. */
   subscribe(...prefixes: Array<Buffer | string>): void
   unsubscribe(...prefixes: Array<Buffer | string>): void
 }
 export interface Subscriber extends Readable {}
 
-/** Asks, and waits for the answer. */
+/** Sends a request and waits for the reply. */
 export class Request extends Socket {
   constructor(options?: SocketOptions<Request>)
   routingId: string | null
@@ -385,14 +387,14 @@ export class Request extends Socket {
 }
 export interface Request extends Readable, Writable {}
 
-/** Answers. */
+/** Receives requests and sends replies. */
 export class Reply extends Socket {
   constructor(options?: SocketOptions<Reply>)
   routingId: string | null
 }
 export interface Reply extends Readable, Writable {}
 
-/** Asks many peers at once. */
+/** Sends requests to many peers without waiting for replies. */
 export class Dealer extends Socket {
   constructor(options?: SocketOptions<Dealer>)
   routingId: string | null
@@ -435,8 +437,9 @@ export class XPublisher extends Socket {
   invertMatching: boolean
   set verbosity(value: null | "allSubs" | "allSubsUnsubs")
   /**
-   * Waits until subscribers have subscribed to at least this many different topics, for at most `timeout` milliseconds (without it: for
-   * ever). Whether they have. What is published then reaches them.
+   * Waits until subscribers have subscribed to at least `count` different topics, for at most `timeout` milliseconds (default:
+   * no limit).
+   * True if they have. Messages published afterwards reach them.
    */
   waitForSubscriptions(count: number, timeout?: number): Promise<boolean>
 }

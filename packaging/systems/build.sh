@@ -25,7 +25,7 @@ fail() {
 
 VERSION=${1:-$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1577836800)}
-# Who is asked about these packages. The default is a stand-in: docs/develop/releasing.md.
+# Contact for these packages. The default is a placeholder: docs/develop/releasing.md.
 MAINTAINER=${MAINTAINER:-The Tautline authors <tautline@users.noreply.github.com>}
 export VERSION SOURCE_DATE_EPOCH MAINTAINER
 export LC_ALL=C TZ=UTC

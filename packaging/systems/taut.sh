@@ -18,7 +18,7 @@ scripts/need.sh python3:python3 py=ensurepip:python3-venv readelf:binutils gzip:
 
 VERSION=${2:-$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1577836800)}
-# Who is asked about these packages. The default is a stand-in: docs/develop/releasing.md.
+# Contact for these packages. The default is a placeholder: docs/develop/releasing.md.
 MAINTAINER=${MAINTAINER:-The Tautline authors <tautline@users.noreply.github.com>}
 case $(readelf -h "$stage/bin/taut" | sed -n 's/^ *Machine: *//p') in
     *X86-64) ARCH=amd64 ;;

@@ -2,7 +2,7 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>Checks of what a caller has passed.</summary>
+    /// <summary>Checks of a caller's arguments.</summary>
     internal static class Argument
     {
         internal static T NotNull<T>(T value, string name)
@@ -22,7 +22,7 @@ namespace Tautline
                 throw new ArgumentOutOfRangeException(nameof(count), "The range does not lie within the array.");
         }
 
-        /// <summary>A time in whole milliseconds, -1 for ever.</summary>
+        /// <summary>Returns a time in whole milliseconds; -1 is infinite.</summary>
         internal static int Milliseconds(TimeSpan time)
         {
             if (time == System.Threading.Timeout.InfiniteTimeSpan)
@@ -33,7 +33,7 @@ namespace Tautline
             return (int)milliseconds;
         }
 
-        /// <summary>The time of so many milliseconds.</summary>
+        /// <summary>Returns the time of a number of milliseconds.</summary>
         internal static TimeSpan Time(int milliseconds)
         {
             return milliseconds < 0 ? System.Threading.Timeout.InfiniteTimeSpan : TimeSpan.FromMilliseconds(milliseconds);

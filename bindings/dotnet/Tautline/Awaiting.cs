@@ -3,7 +3,7 @@ using System.Threading.Tasks;
 
 namespace Tautline
 {
-    /// <summary>What awaits; the socket's own methods cannot, because they use pointers.</summary>
+    /// <summary>Helpers that await. The socket's methods use pointers and therefore cannot await.</summary>
     internal static class Awaiting
     {
         internal static async Task<byte[]> Bytes(Socket socket, CancellationToken token)

@@ -2,8 +2,8 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>What sockets live in: the I/O threads, and the names of inproc endpoints.</summary>
-    /// <remarks>Any thread may use a context. Most programs have one.</remarks>
+    /// <summary>A context: the I/O threads and the inproc endpoints that its sockets share.</summary>
+    /// <remarks>Any thread may use a context. Most programs need only one.</remarks>
     public sealed class Context : IDisposable
     {
         const int IoThreadsOption = 1, MaxSocketsOption = 2, SocketLimitOption = 3, MaxMessageSizeOption = 5, Ipv6Option = 42,
@@ -11,48 +11,48 @@ namespace Tautline
 
         readonly ContextHandle handle;
 
-        /// <summary>A context of its own.</summary>
+        /// <summary>Creates a context.</summary>
         public Context()
         {
             Library.Load();
             handle = new ContextHandle();
         }
 
-        /// <summary>How many threads do the work of connections: 1. To be set before the first socket.</summary>
+        /// <summary>Number of I/O threads, 1 by default. Set it before you create the first socket.</summary>
         public int IoThreads
         {
             get { return Get(IoThreadsOption); }
             set { Set(IoThreadsOption, value); }
         }
 
-        /// <summary>How many sockets there can be at once: 1023. To be set before the first socket.</summary>
+        /// <summary>Maximum number of open sockets, 1023 by default. Set it before you create the first socket.</summary>
         public int MaxSockets
         {
             get { return Get(MaxSocketsOption); }
             set { Set(MaxSocketsOption, value); }
         }
 
-        /// <summary>The most that <see cref="MaxSockets"/> can be set to.</summary>
+        /// <summary>Upper limit for <see cref="MaxSockets"/>.</summary>
         public int SocketLimit
         {
             get { return Get(SocketLimitOption); }
         }
 
-        /// <summary>The longest message that can be sent.</summary>
+        /// <summary>Maximum size of a message that can be sent.</summary>
         public int MaxMessageSize
         {
             get { return Get(MaxMessageSizeOption); }
             set { Set(MaxMessageSizeOption, value); }
         }
 
-        /// <summary>Whether new sockets use IPv6 as well.</summary>
+        /// <summary>True if new sockets also use IPv6.</summary>
         public bool Ipv6
         {
             get { return Get(Ipv6Option) != 0; }
             set { Set(Ipv6Option, value ? 1 : 0); }
         }
 
-        /// <summary>Whether sockets linger without limit unless told otherwise: true. With false they do not linger.</summary>
+        /// <summary>True (the default) if new sockets linger without limit. If false, they do not linger.</summary>
         public bool Blocky
         {
             get { return Get(BlockyOption) != 0; }
@@ -86,17 +86,17 @@ namespace Tautline
             }
         }
 
-        /// <summary>Makes every call on the context's sockets fail with <see cref="ContextTerminatedException"/>, those too that
-        /// are waiting now. Sockets can then only be disposed.</summary>
+        /// <summary>Makes every call on the context's sockets fail with <see cref="ContextTerminatedException"/>, including
+        /// calls that are waiting now. Afterwards sockets can only be disposed.</summary>
         public void Shutdown()
         {
             With(pointer => Native.zmq_ctx_shutdown(pointer));
         }
 
-        /// <summary>Shuts the context down, and ends it if no socket is open any more. Waits for what closed sockets have still to
-        /// send (<see cref="Socket.Linger"/>).</summary>
-        /// <remarks>Sockets that are still open can only be disposed. The last one to be so ends the context, and waits in its stead.
-        /// </remarks>
+        /// <summary>Shuts the context down, and terminates it if all its sockets are closed. Waits until closed sockets have sent
+        /// their queued messages (<see cref="Socket.Linger"/>).</summary>
+        /// <remarks>Sockets that are still open can only be disposed. Disposing the last one terminates the context, and that call
+        /// waits instead.</remarks>
         public void Dispose()
         {
             if (handle.IsClosed)

@@ -2,7 +2,7 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>The keys of one side for CURVE, in Z85: 40 characters each.</summary>
+    /// <summary>A CURVE key pair in Z85: 40 characters for each key.</summary>
     public sealed unsafe class CurveKeyPair
     {
         const int Length = 41;
@@ -13,13 +13,13 @@ namespace Tautline
             SecretKey = secretKey;
         }
 
-        /// <summary>The key that others may know.</summary>
+        /// <summary>The public key, which peers may know.</summary>
         public string PublicKey { get; private set; }
 
-        /// <summary>The key that nobody else may know.</summary>
+        /// <summary>The secret key. Keep it private.</summary>
         public string SecretKey { get; private set; }
 
-        /// <summary>Makes a new pair.</summary>
+        /// <summary>Generates a new key pair.</summary>
         public static CurveKeyPair Generate()
         {
             Library.Load();
@@ -29,7 +29,7 @@ namespace Tautline
             return new CurveKeyPair(Library.Text(open, Length), Library.Text(secret, Length));
         }
 
-        /// <summary>The pair that a secret key belongs to.</summary>
+        /// <summary>Derives the key pair from a secret key.</summary>
         /// <param name="secretKey">The secret key in Z85.</param>
         public static CurveKeyPair FromSecretKey(string secretKey)
         {
@@ -40,7 +40,7 @@ namespace Tautline
             return new CurveKeyPair(Library.Text(open, Length), secretKey);
         }
 
-        /// <summary>Makes a socket the server: it proves that it has this pair's secret key.</summary>
+        /// <summary>Makes a socket a CURVE server, which proves that it has this pair's secret key.</summary>
         /// <param name="socket">The socket, not yet bound or connected.</param>
         public void ApplyToServer(Socket socket)
         {
@@ -49,7 +49,7 @@ namespace Tautline
             socket.CurveSecretKey = SecretKey;
         }
 
-        /// <summary>Makes a socket a client with this pair.</summary>
+        /// <summary>Makes a socket a CURVE client with this key pair.</summary>
         /// <param name="socket">The socket, not yet bound or connected.</param>
         /// <param name="serverKey">The server's public key in Z85.</param>
         public void ApplyToClient(Socket socket, string serverKey)

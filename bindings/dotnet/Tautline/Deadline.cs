@@ -3,17 +3,17 @@ using System.Diagnostics;
 
 namespace Tautline
 {
-    /// <summary>When a wait is over.</summary>
+    /// <summary>The time at which a wait ends.</summary>
     internal struct Deadline
     {
-        /// <summary>What a meter tells of a socket is as old as this at most, whoever waits for
-        /// it.</summary>
+        /// <summary>Maximum age of the numbers that a meter reports while a call waits on the
+        /// socket.</summary>
         const int TurnMilliseconds = 1000;
 
         readonly bool never;
         readonly long end;
 
-        /// <summary>In so many milliseconds; never if that is less than 0.</summary>
+        /// <summary>Creates a deadline in <c>timeout</c> milliseconds. A negative timeout never ends.</summary>
         internal Deadline(int timeout)
         {
             never = timeout < 0;
@@ -25,7 +25,7 @@ namespace Tautline
             get { return Left == 0; }
         }
 
-        /// <summary>The milliseconds that are left, at least 0; -1 if there is no end.</summary>
+        /// <summary>Remaining milliseconds, at least 0; -1 without a deadline.</summary>
         internal int Left
         {
             get
@@ -35,8 +35,8 @@ namespace Tautline
             }
         }
 
-        /// <summary>How long to wait until the numbers of measured sockets are to be renewed, or to
-        /// the end.</summary>
+        /// <summary>Milliseconds to wait until the numbers of measured sockets must be refreshed, or
+        /// until the deadline.</summary>
         internal int Turn
         {
             get

@@ -4,16 +4,16 @@ using System.Threading.Tasks;
 
 namespace Tautline
 {
-    /// <summary>What waits for one socket, in order, and the lock of all calls on a socket that is
-    /// used asynchronously or measured.</summary>
+    /// <summary>The queues of waiting operations of one socket, and the lock for all calls on a
+    /// socket that is used asynchronously or measured.</summary>
     /// <remarks>
     /// A socket's descriptor (ZMQ_FD) signals only that something has changed, and any call on the
-    /// socket may take the change in. So whoever has called anything lets those that wait try again
-    /// before giving up the lock: <see cref="Advance"/>. The reactor's thread does so when the
+    /// socket may consume that signal. Therefore every caller retries the waiting operations before
+    /// it releases the lock: <see cref="Advance"/>. The reactor's thread does the same when the
     /// descriptor is readable. It watches a descriptor from the first operation that has to wait
-    /// until a change finds nobody waiting, so a loop that awaits message after message does not
-    /// register each time. A measured socket is lent to calls that keep it to themselves while they
-    /// wait, without the lock: <see cref="Lend"/>.
+    /// until a signal arrives while no operation waits. So a loop that awaits message after message
+    /// does not register each time. A call that waits without the lock borrows a measured socket
+    /// for exclusive use: <see cref="Lend"/>.
     /// </remarks>
     internal sealed class Dispatch
     {
@@ -24,7 +24,7 @@ namespace Tautline
         readonly SocketHandle handle;
         bool armed;
         bool closed;
-        // By how many calls the socket is lent, and whether one of them is without end.
+        // Number of calls that have borrowed the socket, and whether one of them has no time limit.
         int lent;
         bool withheld;
         SocketStatistics numbers;
@@ -35,13 +35,13 @@ namespace Tautline
             Descriptor = -1;
         }
 
-        /// <summary>ZMQ_FD, from the first operation on that has to wait.</summary>
+        /// <summary>ZMQ_FD, set by the first operation that has to wait.</summary>
         internal int Descriptor { get; private set; }
 
-        /// <summary>Whether a meter tells what the socket has done.</summary>
+        /// <summary>True if a meter reports the socket's counters.</summary>
         internal bool Counted { get; set; }
 
-        /// <summary>Whether the socket is used asynchronously, so that any thread may call it at
+        /// <summary>True if the socket is used asynchronously, so that any thread may call it at
         /// any time.</summary>
         internal bool Shared { get; set; }
 
@@ -56,8 +56,8 @@ namespace Tautline
             get { return receives.First != null || sends.First != null || waits.First != null; }
         }
 
-        /// <summary>Does it now if that is possible and nobody else waits for the same; -1
-        /// otherwise.</summary>
+        /// <summary>Performs the transfer if it is possible now and no other operation waits for the
+        /// same direction. Otherwise returns -1.</summary>
         internal int Try(ref Transfer transfer)
         {
             lock (gate)
@@ -66,7 +66,7 @@ namespace Tautline
                 if (lent > 0 || (transfer.Sends ? sends : receives).First != null)
                     return -1;
                 int result = transfer.Try(handle.Pointer);
-                // What a peer's reading has made room for is only found by looking at the events.
+                // Reading the events is necessary to notice room that a peer's reads have made.
                 if (result < 0 && transfer.Sends && (Events() & (int)PollEvents.Out) != 0)
                     result = transfer.Try(handle.Pointer);
                 Advance();
@@ -74,7 +74,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>Does it as soon as that is possible.</summary>
+        /// <summary>Starts an operation and performs it as soon as possible.</summary>
         internal Task<T> Start<T>(Operation<T> operation, bool send, CancellationToken token)
         {
             lock (gate)
@@ -93,7 +93,7 @@ namespace Tautline
             return operation.Task;
         }
 
-        /// <summary>Takes an operation back, unless it has come to its end.</summary>
+        /// <summary>Cancels an operation that has not completed.</summary>
         internal bool Withdraw(Operation operation, CancellationToken token)
         {
             lock (gate)
@@ -106,14 +106,14 @@ namespace Tautline
             return true;
         }
 
-        /// <summary>Waits until it is done, or for that time; -1 then.</summary>
+        /// <summary>Waits until the operation is complete. Returns -1 after the timeout.</summary>
         internal int Block(Operation<int> operation, bool send, int timeout)
         {
             return Block(operation, send ? sends : receives, timeout);
         }
 
-        /// <summary>Waits until the socket is ready, while others may use it; false if the time is
-        /// over.</summary>
+        /// <summary>Waits until the socket is ready, while other threads may use it. Returns false after
+        /// the timeout.</summary>
         internal bool Wait(PollEvents events, int timeout)
         {
             return Block(new WaitOperation(events), waits, timeout) >= 0;
@@ -132,10 +132,10 @@ namespace Tautline
             return operation.Task.GetAwaiter().GetResult();
         }
 
-        /// <summary>A call that waits gets the socket to itself, until <see cref="Return"/>.
-        /// Operations wait, the meter tells what was so before.</summary>
-        /// <param name="withhold">Whether the call has no end, so that the meter had better tell
-        /// nothing.</param>
+        /// <summary>Lends the socket to a waiting call for exclusive use until <see cref="Return"/>.
+        /// Until then operations wait, and the meter reports the numbers from before the loan.</summary>
+        /// <param name="withhold">True if the call has no time limit, so that the meter should skip
+        /// the socket.</param>
         internal void Lend(bool withhold = false)
         {
             lock (gate)
@@ -147,7 +147,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>The call has come to its end.</summary>
+        /// <summary>Ends the loan of a call.</summary>
         internal void Return()
         {
             lock (gate)
@@ -158,14 +158,14 @@ namespace Tautline
             }
         }
 
-        /// <summary>What the socket has done until now, or until it was lent; false if that is not
-        /// known.</summary>
+        /// <summary>Reads the socket's counters as they are now, or as they were when the socket was
+        /// lent. Returns false if they are unknown.</summary>
         internal bool TryCount(out SocketStatistics result)
         {
             lock (gate)
             {
                 bool known = !closed && !withheld && (lent > 0 || Count());
-                // Asking may have taken a change in.
+                // Reading the statistics may have consumed a signal.
                 if (known)
                     Advance();
                 result = numbers;
@@ -173,7 +173,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>Lets those that wait try again.</summary>
+        /// <summary>Retries the waiting operations.</summary>
         internal void Advance()
         {
             lock (gate)
@@ -186,7 +186,7 @@ namespace Tautline
                     int events;
                     try
                     {
-                        // The descriptor first: it tells only what changes after that.
+                        // Get the descriptor first: it signals only later changes.
                         if (Descriptor < 0)
                             Descriptor = Option.GetInt(handle.Pointer, Option.Descriptor);
                         events = Events();
@@ -208,7 +208,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>The descriptor was readable. Returns whether to go on watching it.</summary>
+        /// <summary>Handles a readable descriptor. Returns true if the reactor must keep watching it.</summary>
         internal bool Signalled()
         {
             lock (gate)
@@ -223,7 +223,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>A while has passed. Returns whether to go on watching.</summary>
+        /// <summary>Handles an idle period. Returns true if the reactor must keep watching.</summary>
         internal bool Idle()
         {
             lock (gate)
@@ -272,8 +272,8 @@ namespace Tautline
             return any;
         }
 
-        /// <summary>Tells those that wait for the socket to be ready, if it is when all operations
-        /// have had their turn.</summary>
+        /// <summary>Notifies the callers that wait for readiness, if the socket is still ready after all
+        /// operations have been retried.</summary>
         void Tell()
         {
             Operation next;

@@ -4,10 +4,10 @@ using System.Threading;
 
 namespace Tautline
 {
-    /// <summary>A handle that knows whether it is the collector that lets go of it.</summary>
+    /// <summary>A handle that knows whether the garbage collector releases it.</summary>
     internal abstract class Handle : SafeHandle
     {
-        /// <summary>Whether this thread, the finalizer's, is just letting go of a handle.</summary>
+        /// <summary>True while this thread is the finalizer thread and releases a handle.</summary>
         [ThreadStatic]
         protected static bool Finalizing;
 
@@ -36,7 +36,8 @@ namespace Tautline
         }
     }
 
-    /// <summary>A context. Each socket holds a reference: the context ends when the last has gone, in whatever order that is.</summary>
+    /// <summary>A context. Each socket holds a reference. The context ends when the last reference is released, in any
+    /// order.</summary>
     internal sealed class ContextHandle : Handle
     {
         internal ContextHandle()
@@ -51,14 +52,14 @@ namespace Tautline
             IntPtr context = handle;
             if (!Finalizing)
                 return End(context);
-            // Ending may wait for messages that linger; the finalizer thread must not.
+            // Terminating may wait for lingering messages; the finalizer thread must not wait.
             try
             {
                 new Thread(() => End(context)) { IsBackground = true, Name = "ZMQ end of a context" }.Start();
             }
             catch (Exception)
             {
-                // No memory for a thread, or the process is ending, which ends the context too.
+                // There is no memory for a thread, or the process is exiting, which also ends the context.
                 return false;
             }
             return true;
@@ -94,7 +95,7 @@ namespace Tautline
             this.context = context;
         }
 
-        /// <summary>The pointer. Whoever uses it keeps this object alive.</summary>
+        /// <summary>The pointer. The caller must keep this object alive while it uses the pointer.</summary>
         internal IntPtr Pointer
         {
             get { return handle; }

@@ -5,7 +5,7 @@ using System.Text;
 
 namespace Tautline
 {
-    /// <summary>The native library below: Tautline's <c>libzmq.so.5</c>, or libzmq itself.</summary>
+    /// <summary>The native library: Tautline's <c>libzmq.so.5</c>, or libzmq itself.</summary>
     public static unsafe class Library
     {
         static readonly object Gate = new object();
@@ -23,13 +23,13 @@ namespace Tautline
             }
         }
 
-        /// <summary>Whether the library that was loaded is Tautline. Only Tautline has <see cref="Socket.Statistics"/>.</summary>
+        /// <summary>True if the loaded library is Tautline. Only Tautline has <see cref="Socket.Statistics"/>.</summary>
         public static bool IsTautline
         {
             get { return Has("tautline"); }
         }
 
-        /// <summary>Tautline's own version, for example 0.1.0; null on another library.</summary>
+        /// <summary>Version of Tautline, for example 0.1.0; null on another library.</summary>
         public static Version TautlineVersion
         {
             get
@@ -44,8 +44,9 @@ namespace Tautline
             }
         }
 
-        /// <summary>Whether the library has a capability: <c>"curve"</c>, <c>"ipc"</c>, <c>"ws"</c>, <c>"draft"</c> and others.</summary>
-        /// <param name="capability">The name, as zmq_has(3) lists it.</param>
+        /// <summary>Returns true if the library has a capability: <c>"curve"</c>, <c>"ipc"</c>, <c>"ws"</c>, <c>"draft"</c> and
+        /// others.</summary>
+        /// <param name="capability">The name, as listed in zmq_has(3).</param>
         public static bool Has(string capability)
         {
             if (capability == null)
@@ -55,7 +56,7 @@ namespace Tautline
                 return Native.zmq_has(name) == 1;
         }
 
-        /// <summary>Finds the library, once, before anything else is asked of it.</summary>
+        /// <summary>Loads the library once, before the first call into it.</summary>
         internal static void Load()
         {
             if (loaded)
@@ -69,7 +70,7 @@ namespace Tautline
 #endif
                 try
                 {
-                    // The loader's own work on a first call, and the compiler's, would overwrite the error that is asked for.
+                    // On the first call of a function, the loader and the JIT compiler would overwrite errno. So call it once here.
                     Native.zmq_errno();
                     ZmqException.Check(0);
                     ZmqException.Check(0, null);
@@ -83,7 +84,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>A string as C wants it.</summary>
+        /// <summary>Returns a string as NUL-terminated UTF-8 bytes.</summary>
         internal static byte[] Text(string text)
         {
             if (text.IndexOf('\0') >= 0)
@@ -93,13 +94,13 @@ namespace Tautline
             return bytes;
         }
 
-        /// <summary>A C string that the library keeps.</summary>
+        /// <summary>Reads a C string that the library owns.</summary>
         internal static string Text(IntPtr text)
         {
             return text == IntPtr.Zero ? null : Text((byte*)text, int.MaxValue);
         }
 
-        /// <summary>A C string in a buffer of that length.</summary>
+        /// <summary>Reads a C string in a buffer of <c>limit</c> bytes.</summary>
         internal static string Text(byte* text, int limit)
         {
             int length = 0;

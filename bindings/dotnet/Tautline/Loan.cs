@@ -3,7 +3,7 @@ using System.Collections.Generic;
 
 namespace Tautline
 {
-    /// <summary>Measured sockets while a call that waits has them to itself.</summary>
+    /// <summary>Measured sockets that are lent to a waiting call for exclusive use.</summary>
     internal struct Loan : IDisposable
     {
         readonly List<Dispatch> lent;

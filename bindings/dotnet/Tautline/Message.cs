@@ -4,16 +4,16 @@ using System.Text;
 
 namespace Tautline
 {
-    /// <summary>A message, or one part of it, in the library's own memory: a zmq_msg_t.</summary>
+    /// <summary>A message, or one part of a message, in the library's memory: a zmq_msg_t.</summary>
     /// <remarks>
-    /// Nothing is allocated by the runtime when one object is received into, or sent from, again and again. Sending empties it. One
+    /// Reuse one object for many sends and receives: the runtime then allocates no memory. Sending empties the message. Only one
     /// thread at a time may use it.
     /// </remarks>
     public sealed unsafe class Message : IDisposable
     {
         IntPtr pointer;
 
-        /// <summary>An empty one, to receive into.</summary>
+        /// <summary>Creates an empty message to receive into.</summary>
         public Message()
         {
             Library.Load();
@@ -21,7 +21,7 @@ namespace Tautline
             Native.zmq_msg_init(pointer);
         }
 
-        /// <summary>One of that size, whose bytes are still to be written.</summary>
+        /// <summary>Creates a message of a given size with uninitialized bytes.</summary>
         /// <param name="size">The size in bytes.</param>
         public Message(int size)
             : this()
@@ -29,7 +29,7 @@ namespace Tautline
             Resize(size);
         }
 
-        /// <summary>A copy of these bytes.</summary>
+        /// <summary>Creates a message with a copy of the bytes.</summary>
         /// <param name="data">The bytes.</param>
         public Message(byte[] data)
             : this(Argument.NotNull(data, nameof(data)).Length)
@@ -37,14 +37,14 @@ namespace Tautline
             Marshal.Copy(data, 0, Data, data.Length);
         }
 
-        /// <summary>A text, as UTF-8.</summary>
+        /// <summary>Creates a message from a text, as UTF-8.</summary>
         /// <param name="text">The text.</param>
         public Message(string text)
             : this(Encoding.UTF8.GetBytes(Argument.NotNull(text, nameof(text))))
         {
         }
 
-        /// <summary>Frees the memory of one that was forgotten.</summary>
+        /// <summary>Frees the memory of an object that was not disposed.</summary>
         ~Message()
         {
             Free();
@@ -61,7 +61,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>Whether another part of the same message follows.</summary>
+        /// <summary>True if another part of the same message follows.</summary>
         public bool More
         {
             get
@@ -72,7 +72,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>Where the bytes are. Valid until the message is received into, sent, resized or disposed.</summary>
+        /// <summary>Address of the bytes. Valid until the message is received into, sent, resized or disposed.</summary>
         public IntPtr Data
         {
             get
@@ -84,7 +84,8 @@ namespace Tautline
         }
 
 #if SPANS
-        /// <summary>The bytes. Valid until the message is received into, sent, resized or disposed; keep it until then.</summary>
+        /// <summary>The bytes. Valid until the message is received into, sent, resized or disposed; keep a reference to it
+        /// until then.</summary>
         public Span<byte> AsSpan()
         {
             return new Span<byte>((void*)Data, Size);
@@ -106,8 +107,8 @@ namespace Tautline
             }
         }
 
-        /// <summary>One byte.</summary>
-        /// <param name="index">Which, from 0.</param>
+        /// <summary>The byte at an index.</summary>
+        /// <param name="index">The index, from 0.</param>
         public byte this[int index]
         {
             get
@@ -123,7 +124,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>Throws the content away and makes room for that many bytes, which are still to be written.</summary>
+        /// <summary>Drops the content and makes room for <c>size</c> uninitialized bytes.</summary>
         /// <param name="size">The size in bytes.</param>
         public void Resize(int size)
         {
@@ -141,9 +142,9 @@ namespace Tautline
         }
 
         /// <summary>Copies the bytes.</summary>
-        /// <param name="target">Where to; long enough for all.</param>
-        /// <param name="offset">From where on.</param>
-        /// <returns>How many.</returns>
+        /// <param name="target">The target array, long enough for all bytes.</param>
+        /// <param name="offset">The first position to write to.</param>
+        /// <returns>The number of bytes.</returns>
         public int CopyTo(byte[] target, int offset = 0)
         {
             int size = Size;
@@ -153,7 +154,7 @@ namespace Tautline
             return size;
         }
 
-        /// <summary>The bytes in an array of their own.</summary>
+        /// <summary>Copies the bytes into a new array.</summary>
         public byte[] ToArray()
         {
             var copy = new byte[Size];
@@ -161,7 +162,7 @@ namespace Tautline
             return copy;
         }
 
-        /// <summary>The bytes as UTF-8 text.</summary>
+        /// <summary>Returns the bytes as UTF-8 text.</summary>
         public override string ToString()
         {
             int size = Size;
@@ -170,7 +171,7 @@ namespace Tautline
             return text;
         }
 
-        /// <summary>A second message with the same content; a long one is shared, not copied.</summary>
+        /// <summary>Creates a second message with the same content. The bytes of a long message are shared, not copied.</summary>
         public Message Clone()
         {
             var copy = new Message();
@@ -179,10 +180,10 @@ namespace Tautline
             return copy;
         }
 
-        /// <summary>What the peer or its connection is known by: <c>Socket-Type</c>, <c>Peer-Address</c>, <c>User-Id</c> and what
-        /// the peer has sent.</summary>
+        /// <summary>Returns a property of the peer or its connection: <c>Socket-Type</c>, <c>Peer-Address</c>, <c>User-Id</c>, or a
+        /// property that the peer has sent.</summary>
         /// <param name="name">The name of the property.</param>
-        /// <returns>The value, or null if there is none of that name.</returns>
+        /// <returns>The value, or null if there is no such property.</returns>
         public string GetProperty(string name)
         {
             fixed (byte* text = Library.Text(Argument.NotNull(name, nameof(name))))
@@ -200,7 +201,7 @@ namespace Tautline
             GC.SuppressFinalize(this);
         }
 
-        /// <summary>The bytes in an array of their own; of a long message the library's memory is freed at once.</summary>
+        /// <summary>Copies the bytes into a new array, and frees the library's memory of a long message at once.</summary>
         internal byte[] Take()
         {
             var copy = ToArray();

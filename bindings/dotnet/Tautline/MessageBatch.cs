@@ -3,17 +3,19 @@ using System.Runtime.InteropServices;
 
 namespace Tautline
 {
-    /// <summary>Room for many messages received at once, used again and again: see <see cref="Socket.ReceiveBatch(MessageBatch)"/>.</summary>
-    /// <remarks>The messages stay in the library's memory; reading them copies only what is asked for. One thread at a time.</remarks>
+    /// <summary>A reusable buffer for receiving many messages at once: see
+    /// <see cref="Socket.ReceiveBatch(MessageBatch)"/>.</summary>
+    /// <remarks>The messages stay in the library's memory; reading copies only the requested bytes. For one thread at a
+    /// time.</remarks>
     public sealed unsafe class MessageBatch : IDisposable
     {
         readonly int[] sizes;
         IntPtr messages;
-        // How many may hold something: those beyond are empty.
+        // Number of messages that may have content; all later ones are empty.
         int used;
 
-        /// <summary>Room for that many.</summary>
-        /// <param name="capacity">How many messages, or parts of messages.</param>
+        /// <summary>Creates a batch with a given capacity.</summary>
+        /// <param name="capacity">Maximum number of messages, or parts of messages.</param>
         public MessageBatch(int capacity = 256)
         {
             if (capacity < 1 || capacity > int.MaxValue / Native.MessageSize)
@@ -25,31 +27,31 @@ namespace Tautline
                 Native.zmq_msg_init(messages + at * Native.MessageSize);
         }
 
-        /// <summary>Frees the memory of one that was forgotten.</summary>
+        /// <summary>Frees the memory of an object that was not disposed.</summary>
         ~MessageBatch()
         {
             Free();
         }
 
-        /// <summary>How many it has room for.</summary>
+        /// <summary>Maximum number of messages in the batch.</summary>
         public int Capacity
         {
             get { return sizes.Length; }
         }
 
-        /// <summary>How many it holds.</summary>
+        /// <summary>Number of messages in the batch.</summary>
         public int Count { get; private set; }
 
-        /// <summary>The size of one.</summary>
-        /// <param name="index">Which, from 0.</param>
+        /// <summary>Returns the size of a message.</summary>
+        /// <param name="index">The index, from 0.</param>
         public int Size(int index)
         {
             Check(index);
             return sizes[index];
         }
 
-        /// <summary>Whether another part of the same message follows this one, perhaps in the next batch only.</summary>
-        /// <param name="index">Which, from 0.</param>
+        /// <summary>Returns true if another part of the same message follows, possibly in the next batch.</summary>
+        /// <param name="index">The index, from 0.</param>
         public bool More(int index)
         {
             bool more = Native.zmq_msg_more(Pointer(index)) != 0;
@@ -57,8 +59,8 @@ namespace Tautline
             return more;
         }
 
-        /// <summary>Where the bytes of one are, until the next batch is received or this is disposed.</summary>
-        /// <param name="index">Which, from 0.</param>
+        /// <summary>Address of a message's bytes, valid until the next batch is received or this object is disposed.</summary>
+        /// <param name="index">The index, from 0.</param>
         public IntPtr Data(int index)
         {
             var data = (IntPtr)Native.zmq_msg_data(Pointer(index));
@@ -66,11 +68,11 @@ namespace Tautline
             return data;
         }
 
-        /// <summary>Copies one.</summary>
-        /// <param name="index">Which, from 0.</param>
-        /// <param name="target">Where to; long enough for all of it.</param>
-        /// <param name="offset">From where on.</param>
-        /// <returns>Its size.</returns>
+        /// <summary>Copies a message.</summary>
+        /// <param name="index">The index, from 0.</param>
+        /// <param name="target">The target array, long enough for the whole message.</param>
+        /// <param name="offset">The first position to write to.</param>
+        /// <returns>The size of the message.</returns>
         public int CopyTo(int index, byte[] target, int offset = 0)
         {
             int size = Size(index);
@@ -80,8 +82,8 @@ namespace Tautline
             return size;
         }
 
-        /// <summary>One in an array of its own.</summary>
-        /// <param name="index">Which, from 0.</param>
+        /// <summary>Copies a message into a new array.</summary>
+        /// <param name="index">The index, from 0.</param>
         public byte[] ToArray(int index)
         {
             var copy = new byte[Size(index)];
@@ -90,8 +92,9 @@ namespace Tautline
         }
 
 #if SPANS
-        /// <summary>The bytes of one, until the next batch is received or this is disposed; keep it until then.</summary>
-        /// <param name="index">Which, from 0.</param>
+        /// <summary>The bytes of a message. Valid until the next batch is received or this object is disposed; keep a reference
+        /// to it until then.</summary>
+        /// <param name="index">The index, from 0.</param>
         public ReadOnlySpan<byte> AsSpan(int index)
         {
             return new ReadOnlySpan<byte>((void*)Data(index), Size(index));
@@ -105,7 +108,7 @@ namespace Tautline
             GC.SuppressFinalize(this);
         }
 
-        /// <summary>Where the next one goes to.</summary>
+        /// <summary>Address for the next message.</summary>
         internal IntPtr Next
         {
             get { return messages + Count * Native.MessageSize; }
@@ -116,7 +119,7 @@ namespace Tautline
             sizes[Count++] = size;
         }
 
-        /// <summary>Frees what earlier batches have left behind the end of this one.</summary>
+        /// <summary>Frees messages of earlier batches that lie behind the end of this one.</summary>
         internal void Settle()
         {
             for (int at = Count; at < used; at++)
@@ -127,7 +130,7 @@ namespace Tautline
             used = Count;
         }
 
-        /// <summary>Begins anew. What is there is freed when something else takes its place.</summary>
+        /// <summary>Resets the count. Old messages are freed when new ones replace them.</summary>
         internal void Clear()
         {
             if (messages == IntPtr.Zero)

@@ -16,15 +16,16 @@ namespace Tautline
 
     /// <summary>The functions of libzmq that the binding calls.</summary>
     /// <remarks>
-    /// Every argument is a number or a pointer, so nothing is marshalled: a call costs 4 ns on .NET Core. SetLastError would
-    /// cost 13 ns more with each; the few callers that find a failure ask <see cref="zmq_errno"/>, and the runtimes keep errno
-    /// over what they do at the end of a call (a test collects garbage all the while to see that they do). They do not keep it while they
-    /// compile a method that is called for the first time, so the method that makes a call also asks for its error.
+    /// Every argument is a number or a pointer, so the runtime marshals no arguments: a call costs 4 ns on .NET Core. SetLastError
+    /// would add 13 ns to each call. Instead, a caller asks <see cref="zmq_errno"/> after a failure. The runtimes preserve
+    /// errno over
+    /// their work at the end of a call (a test verifies this under constant garbage collection). They do not preserve it while they
+    /// compile a method for its first call. Therefore the method that makes a call also reads its error.
     /// </remarks>
     [SuppressUnmanagedCodeSecurity]
     internal static unsafe class Native
     {
-        /// <summary>The name by which the loader knows libzmq's ABI. <see cref="Library"/> finds it on other systems.</summary>
+        /// <summary>The loader's name for libzmq's ABI. <see cref="Library"/> maps it to the names on other systems.</summary>
         internal const string Name = "libzmq.so.5";
 
         internal const int DontWait = 1;
@@ -32,7 +33,7 @@ namespace Tautline
         internal const int MessageSize = 64;
 
 #if NET5_0_OR_GREATER
-        // They only read a few words: too short to tell the collector about.
+        // These calls only read a few words, so a GC transition would cost more than the call.
         [SuppressGCTransition]
 #endif
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
@@ -131,7 +132,7 @@ namespace Tautline
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern IntPtr zmq_msg_gets(IntPtr message, byte* property);
 
-        /// <summary>The timeout is a C long, of which Windows reads half.</summary>
+        /// <summary>The timeout is a C long. Windows reads only its lower half.</summary>
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern int zmq_poll(PollItem* items, int count, IntPtr timeout);
 
@@ -144,7 +145,7 @@ namespace Tautline
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern int zmq_socket_monitor(IntPtr socket, byte* endpoint, int events);
 
-        /// <summary>libzmq has it with its draft interface only.</summary>
+        /// <summary>libzmq exports this function only with its draft interface.</summary>
         [DllImport(Name, CallingConvention = CallingConvention.Cdecl)]
         internal static extern int zmq_socket_monitor_versioned(IntPtr socket, byte* endpoint, ulong events, int version, int type);
 

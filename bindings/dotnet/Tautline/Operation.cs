@@ -4,20 +4,20 @@ using System.Threading.Tasks;
 
 namespace Tautline
 {
-    /// <summary>Something that waits for its socket.</summary>
+    /// <summary>An operation that waits for its socket.</summary>
     internal abstract class Operation
     {
-        /// <summary>Where it stands in line: null before and after.</summary>
+        /// <summary>The queue that holds this operation; null before and after.</summary>
         internal OperationQueue Queue;
         internal Operation Before;
         internal Operation After;
 
-        /// <summary>Tries it. True if it has come to its end, well or not; false if the socket is
-        /// not ready.</summary>
+        /// <summary>Tries the operation. Returns true if it has completed or failed, and false if the
+        /// socket is not ready.</summary>
         internal abstract bool Attempt(IntPtr socket);
 
-        /// <summary>Whether a part of it is done already, so that it cannot be taken
-        /// back.</summary>
+        /// <summary>True if the operation is partly done, so that it can no longer be
+        /// cancelled.</summary>
         internal virtual bool Begun
         {
             get { return false; }
@@ -28,7 +28,7 @@ namespace Tautline
         internal abstract void Cancel(CancellationToken token);
     }
 
-    /// <summary>Something that waits for its socket, and what comes of it.</summary>
+    /// <summary>An operation that waits for its socket, with its result.</summary>
     internal abstract class Operation<T> : Operation
     {
         readonly TaskCompletionSource<T> source = new TaskCompletionSource<T>(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -38,7 +38,7 @@ namespace Tautline
             get { return source.Task; }
         }
 
-        /// <summary>Does it without waiting; false if the socket is not ready.</summary>
+        /// <summary>Performs the operation without waiting. Returns false if the socket is not ready.</summary>
         protected abstract bool Perform(IntPtr socket, out T result);
 
         internal override bool Attempt(IntPtr socket)
@@ -68,13 +68,13 @@ namespace Tautline
         }
     }
 
-    /// <summary>Operations in the order in which they came. An operation is in one queue at
-    /// most.</summary>
+    /// <summary>Operations in order of arrival. An operation is in at most one
+    /// queue.</summary>
     internal sealed class OperationQueue
     {
         Operation last;
 
-        /// <summary>Whose turn it is; null if nobody waits.</summary>
+        /// <summary>The next operation; null if the queue is empty.</summary>
         internal Operation First { get; private set; }
 
         internal void Add(Operation operation)

@@ -3,7 +3,7 @@ using System.Collections.Generic;
 
 namespace Tautline
 {
-    /// <summary>For a blocking caller, whose own frame keeps the memory in place.</summary>
+    /// <summary>A transfer for a blocking caller. The caller's stack frame keeps the memory pinned.</summary>
     internal sealed class TransferOperation : Operation<int>
     {
         Transfer transfer;
@@ -20,7 +20,7 @@ namespace Tautline
         }
     }
 
-    /// <summary>Waits until the socket is ready, and takes nothing.</summary>
+    /// <summary>Waits until the socket is ready, without receiving.</summary>
     internal sealed class WaitOperation : Operation<int>
     {
         readonly PollEvents events;
@@ -128,7 +128,8 @@ namespace Tautline
         }
     }
 
-    /// <summary>The parts of a message come all at once; should they not, those that have come are kept.</summary>
+    /// <summary>Receives all parts of a message. They normally arrive together; if not, the operation keeps the parts received
+    /// so far.</summary>
     internal sealed unsafe class PartsReceiveOperation : Operation<List<byte[]>>
     {
         readonly List<byte[]> parts = new List<byte[]>();
@@ -190,7 +191,7 @@ namespace Tautline
     }
 
 #if SPANS
-    /// <summary>A step of a stream of parts.</summary>
+    /// <summary>One step of a stream of parts.</summary>
     internal sealed unsafe class StepOperation : Operation<bool>
     {
         readonly Message message;

@@ -2,7 +2,7 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>Numbers of options that the binding itself needs, and reading one.</summary>
+    /// <summary>Numbers of the options that the binding needs, and a function to read an option.</summary>
     internal static unsafe class Option
     {
         internal const int Descriptor = 14;
@@ -29,7 +29,8 @@ namespace Tautline
             return value;
         }
 
-        /// <summary>Returns 0, or the error's number: on another library than Tautline <see cref="Errno.InvalidArgument"/>.</summary>
+        /// <summary>Returns 0 or the error's number. Libraries other than Tautline return
+        /// <see cref="Errno.InvalidArgument"/>.</summary>
         internal static Errno TryGetStatistics(IntPtr socket, out SocketStatistics statistics)
         {
             fixed (SocketStatistics* value = &statistics)

@@ -5,11 +5,11 @@ using System.Runtime.InteropServices;
 
 namespace Tautline
 {
-    /// <summary>What to wait for, and what has come.</summary>
+    /// <summary>Events to wait for, or events that have occurred.</summary>
     [Flags]
     public enum PollEvents
     {
-        /// <summary>Nothing.</summary>
+        /// <summary>No event.</summary>
         None = 0,
         /// <summary>At least one message can be received.</summary>
         In = 1,
@@ -22,23 +22,23 @@ namespace Tautline
     }
 
     /// <summary>Waits for several sockets and descriptors at once.</summary>
-    /// <remarks>One thread at a time; the sockets in it belong to that thread.</remarks>
+    /// <remarks>For one thread at a time. The sockets in the poller belong to that thread.</remarks>
     public sealed unsafe class Poller : IDisposable
     {
         readonly List<Socket> sockets = new List<Socket>();
         PollItem* items;
         int room;
 
-        /// <summary>How many sockets and descriptors there are.</summary>
+        /// <summary>Number of sockets and descriptors.</summary>
         public int Count
         {
             get { return sockets.Count; }
         }
 
         /// <summary>Adds a socket.</summary>
-        /// <param name="socket">The socket, once.</param>
-        /// <param name="events">What to wait for.</param>
-        /// <returns>Its index. Those of others do not change unless one is removed.</returns>
+        /// <param name="socket">The socket. Add it only once.</param>
+        /// <param name="events">The events to wait for.</param>
+        /// <returns>The index, which stays valid until an entry is removed.</returns>
         public int Add(Socket socket, PollEvents events)
         {
             Argument.NotNull(socket, nameof(socket));
@@ -47,26 +47,26 @@ namespace Tautline
             return Add(socket, 0, events);
         }
 
-        /// <summary>Adds a descriptor of the system.</summary>
+        /// <summary>Adds a file descriptor.</summary>
         /// <param name="descriptor">The descriptor.</param>
-        /// <param name="events">What to wait for.</param>
-        /// <returns>Its index.</returns>
+        /// <param name="events">The events to wait for.</param>
+        /// <returns>The index.</returns>
         public int Add(int descriptor, PollEvents events)
         {
             return Add(null, descriptor, events);
         }
 
-        /// <summary>Changes what to wait for.</summary>
-        /// <param name="index">Of what.</param>
-        /// <param name="events">What to wait for from now on.</param>
+        /// <summary>Changes the events of an entry.</summary>
+        /// <param name="index">The index of the entry.</param>
+        /// <param name="events">The new events to wait for.</param>
         public void Change(int index, PollEvents events)
         {
             Check(index);
             items[index].Events = (short)events;
         }
 
-        /// <summary>Removes one. The indexes after it move up.</summary>
-        /// <param name="index">Which.</param>
+        /// <summary>Removes an entry. The indexes of later entries decrease by one.</summary>
+        /// <param name="index">The index of the entry.</param>
         public void RemoveAt(int index)
         {
             Check(index);
@@ -75,9 +75,9 @@ namespace Tautline
                 items[at] = items[at + 1];
         }
 
-        /// <summary>Removes a socket. The indexes after it move up.</summary>
+        /// <summary>Removes a socket. The indexes of later entries decrease by one.</summary>
         /// <param name="socket">The socket.</param>
-        /// <returns>Whether it was there.</returns>
+        /// <returns>True if the socket was in the poller.</returns>
         public bool Remove(Socket socket)
         {
             int index = sockets.IndexOf(Argument.NotNull(socket, nameof(socket)));
@@ -86,9 +86,9 @@ namespace Tautline
             return index >= 0;
         }
 
-        /// <summary>Waits until something is ready.</summary>
-        /// <param name="timeout">How long at most.</param>
-        /// <returns>How many are ready.</returns>
+        /// <summary>Waits until at least one entry is ready.</summary>
+        /// <param name="timeout">The maximum time to wait.</param>
+        /// <returns>The number of ready entries.</returns>
         public int Wait(TimeSpan timeout)
         {
             bool counted = false;
@@ -98,7 +98,7 @@ namespace Tautline
                 if (socket == null)
                     continue;
                 items[at].Socket = socket.Pointer;
-                // A closed socket must not be taken for descriptor 0.
+                // zmq_poll would take a closed socket (a null pointer) for descriptor 0.
                 if (items[at].Socket == IntPtr.Zero)
                     throw ZmqException.Of(Errno.NotASocket);
                 counted |= socket.IsMeasured;
@@ -122,22 +122,22 @@ namespace Tautline
             return ready;
         }
 
-        /// <summary>Waits until something is ready, however long it takes.</summary>
-        /// <returns>How many are ready.</returns>
+        /// <summary>Waits without limit until at least one entry is ready.</summary>
+        /// <returns>The number of ready entries.</returns>
         public int Wait()
         {
             return Wait(System.Threading.Timeout.InfiniteTimeSpan);
         }
 
-        /// <summary>What one was ready for when the last wait ended.</summary>
-        /// <param name="index">Which.</param>
+        /// <summary>Returns the events of an entry at the end of the last wait.</summary>
+        /// <param name="index">The index of the entry.</param>
         public PollEvents Ready(int index)
         {
             Check(index);
             return (PollEvents)items[index].Ready;
         }
 
-        /// <summary>What a socket was ready for when the last wait ended.</summary>
+        /// <summary>Returns the events of a socket at the end of the last wait.</summary>
         /// <param name="socket">The socket; it must have been added.</param>
         public PollEvents Ready(Socket socket)
         {
@@ -151,13 +151,13 @@ namespace Tautline
             GC.SuppressFinalize(this);
         }
 
-        /// <summary>Frees the memory of one that was forgotten.</summary>
+        /// <summary>Frees the memory of an object that was not disposed.</summary>
         ~Poller()
         {
             Free();
         }
 
-        /// <summary>zmq_poll, which goes on after a signal for the time that is left.</summary>
+        /// <summary>Calls zmq_poll, and resumes after a signal for the remaining time.</summary>
         internal static int Poll(PollItem* items, int count, int timeout)
         {
             int ready = Native.zmq_poll(items, count, (IntPtr)timeout);

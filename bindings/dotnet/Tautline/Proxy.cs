@@ -2,13 +2,13 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>Passes messages between two sockets, both ways.</summary>
+    /// <summary>Forwards messages between two sockets in both directions.</summary>
     public static class Proxy
     {
         /// <summary>Runs until the context is shut down.</summary>
         /// <param name="frontend">One socket.</param>
         /// <param name="backend">The other.</param>
-        /// <param name="capture">Gets a copy of everything, if it is not null.</param>
+        /// <param name="capture">Receives a copy of every message, if it is not null.</param>
         public static void Run(Socket frontend, Socket backend, Socket capture = null)
         {
             Argument.NotNull(frontend, nameof(frontend));
@@ -21,12 +21,13 @@ namespace Tautline
             GC.KeepAlive(capture);
         }
 
-        /// <summary>Runs until the context is shut down or told to stop.</summary>
+        /// <summary>Runs until the context is shut down or <c>TERMINATE</c> arrives.</summary>
         /// <param name="frontend">One socket.</param>
         /// <param name="backend">The other.</param>
-        /// <param name="capture">Gets a copy of everything, if it is not null.</param>
-        /// <param name="control">Where <c>PAUSE</c>, <c>RESUME</c>, <c>STATISTICS</c> and <c>TERMINATE</c> come from: PAIR, REP, PULL or SUB.
-        /// </param>
+        /// <param name="capture">Receives a copy of every message, if it is not null.</param>
+        /// <param name="control">Socket that receives <c>PAUSE</c>, <c>RESUME</c>, <c>STATISTICS</c> and <c>TERMINATE</c>:
+        /// PAIR, REP, PULL or
+        /// SUB.</param>
         public static void RunSteerable(Socket frontend, Socket backend, Socket capture, Socket control)
         {
             Argument.NotNull(frontend, nameof(frontend));

@@ -4,10 +4,11 @@ using System.Threading;
 
 namespace Tautline
 {
-    /// <summary>The one thread that watches the descriptors of all sockets on which an operation waits.</summary>
+    /// <summary>The single thread that watches the descriptors of all sockets with a waiting operation.</summary>
     internal static unsafe class Reactor
     {
-        /// <summary>After so long without any change, sockets for which nobody waits are let go, so that the collector can have them.</summary>
+        /// <summary>Idle time after which the reactor drops sockets without waiting operations, so that they can be
+        /// collected.</summary>
         const int IdleMilliseconds = 1000;
 
         static readonly object Gate = new object();
@@ -38,7 +39,7 @@ namespace Tautline
 
         static void Ring()
         {
-            // Once until the thread has looked.
+            // Wake the thread once; it resets the flag when it looks.
             if (!changed)
                 bell.Send(Bell);
             changed = true;
@@ -84,7 +85,7 @@ namespace Tautline
                     continue;
                 for (int at = 0; at < watched.Length; at++)
                 {
-                    // After an error (a descriptor was closed meanwhile) each is asked.
+                    // After an error (a descriptor was closed during the wait), ask every socket.
                     bool keep = ready == 0 ? watched[at].Idle()
                         : ready > 0 && items[at + 1].Ready == 0 || watched[at].Signalled();
                     if (!keep)
@@ -98,7 +99,7 @@ namespace Tautline
         {
             lock (Gate)
             {
-                // Somebody may have armed it again meanwhile; then it is there twice, and once remains.
+                // If another thread has armed it again, the socket is listed twice and one entry remains.
                 if (Watched.Remove(dispatch))
                     Ring();
             }

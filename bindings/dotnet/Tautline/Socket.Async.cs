@@ -10,10 +10,10 @@ namespace Tautline
         static readonly Task Done = Task.FromResult(0);
         Task<int> lastLength;
 
-        /// <summary>Receives one part into a buffer, as soon as there is one.</summary>
-        /// <param name="buffer">Where to; not to be touched until then.</param>
-        /// <param name="token">Takes the wish back.</param>
-        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        /// <summary>Receives one part into a buffer, as soon as one is available.</summary>
+        /// <param name="buffer">The buffer. Do not touch it until the task completes.</param>
+        /// <param name="token">Cancels the operation.</param>
+        /// <returns>The length of the part. If it exceeds the buffer, the excess bytes are lost.</returns>
         public unsafe Task<int> ReceiveAsync(byte[] buffer, CancellationToken token = default(CancellationToken))
         {
             Argument.NotNull(buffer, nameof(buffer));
@@ -28,51 +28,51 @@ namespace Tautline
             return length >= 0 ? Finished(length) : waits.Start(new ReceiveOperation(buffer, 0, buffer.Length), false, token);
         }
 
-        /// <summary>Receives one part into a message, as soon as there is one.</summary>
-        /// <param name="message">Where to; not to be touched until then.</param>
-        /// <param name="token">Takes the wish back.</param>
-        /// <returns>The part's length.</returns>
+        /// <summary>Receives one part into a message, as soon as one is available.</summary>
+        /// <param name="message">The target. Do not touch it until the task completes.</param>
+        /// <param name="token">Cancels the operation.</param>
+        /// <returns>The length of the part.</returns>
         public Task<int> ReceiveAsync(Message message, CancellationToken token = default(CancellationToken))
         {
             int length = TryPart(Argument.NotNull(message, nameof(message)), token);
             return length >= 0 ? Finished(length) : dispatch.Start(new MessageOperation(message, false, false), false, token);
         }
 
-        /// <summary>Receives one part into an array of its own, as soon as there is one.</summary>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Receives one part into a new array, as soon as one is available.</summary>
+        /// <param name="token">Cancels the operation.</param>
         public Task<byte[]> ReceiveBytesAsync(CancellationToken token = default(CancellationToken))
         {
             return Awaiting.Bytes(this, token);
         }
 
-        /// <summary>Receives one part as UTF-8 text, as soon as there is one.</summary>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Receives one part as UTF-8 text, as soon as one is available.</summary>
+        /// <param name="token">Cancels the operation.</param>
         public Task<string> ReceiveStringAsync(CancellationToken token = default(CancellationToken))
         {
             return Awaiting.Text(this, token);
         }
 
-        /// <summary>Receives all parts of a message, as soon as there is one.</summary>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Receives all parts of a message, as soon as one is available.</summary>
+        /// <param name="token">Cancels the operation.</param>
         public Task<List<byte[]>> ReceiveMultipartAsync(CancellationToken token = default(CancellationToken))
         {
             return Dispatcher().Start(new PartsReceiveOperation(), false, token);
         }
 
-        /// <summary>Waits for one part, then takes all that have come.</summary>
-        /// <param name="batch">Where to; not to be touched until then.</param>
-        /// <param name="token">Takes the wish back.</param>
-        /// <returns>How many: at least one, and as many as the batch has room for at most.</returns>
+        /// <summary>Waits for one part, then takes all available parts.</summary>
+        /// <param name="batch">The target. Do not touch it until the task completes.</param>
+        /// <param name="token">Cancels the operation.</param>
+        /// <returns>The number of parts: at least one, and at most the capacity of the batch.</returns>
         public Task<int> ReceiveBatchAsync(MessageBatch batch, CancellationToken token = default(CancellationToken))
         {
             Argument.NotNull(batch, nameof(batch)).Clear();
             return Dispatcher().Start(new BatchOperation(batch), false, token);
         }
 
-        /// <summary>Sends a copy of these bytes, as soon as a peer can take them.</summary>
-        /// <param name="data">The bytes; not to be changed until then.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Sends a copy of the bytes, as soon as a peer can take them.</summary>
+        /// <param name="data">The bytes. Do not change them until the task completes.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <param name="token">Cancels the operation.</param>
         public unsafe Task SendAsync(byte[] data, bool more = false, CancellationToken token = default(CancellationToken))
         {
             Argument.NotNull(data, nameof(data));
@@ -88,10 +88,10 @@ namespace Tautline
             return sent >= 0 ? Done : waits.Start(new SendOperation(data, 0, data.Length, flags), true, token);
         }
 
-        /// <summary>Sends a message, which is empty afterwards, as soon as a peer can take it.</summary>
-        /// <param name="message">The message; not to be touched until then.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Sends a message and empties it, as soon as a peer can take it.</summary>
+        /// <param name="message">The message. Do not touch it until the task completes.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <param name="token">Cancels the operation.</param>
         public unsafe Task SendAsync(Message message, bool more = false, CancellationToken token = default(CancellationToken))
         {
             var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
@@ -105,16 +105,16 @@ namespace Tautline
 
         /// <summary>Sends a text as UTF-8, as soon as a peer can take it.</summary>
         /// <param name="text">The text.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <param name="token">Cancels the operation.</param>
         public Task SendAsync(string text, bool more = false, CancellationToken token = default(CancellationToken))
         {
             return SendAsync(System.Text.Encoding.UTF8.GetBytes(Argument.NotNull(text, nameof(text))), more, token);
         }
 
         /// <summary>Sends a message of several parts, as soon as a peer can take it.</summary>
-        /// <param name="parts">The parts, at least one; not to be changed until then.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <param name="parts">The parts, at least one. Do not change them until the task completes.</param>
+        /// <param name="token">Cancels the operation.</param>
         public Task SendMultipartAsync(IList<byte[]> parts, CancellationToken token = default(CancellationToken))
         {
             CheckParts(parts);
@@ -122,10 +122,11 @@ namespace Tautline
         }
 
 #if SPANS
-        /// <summary>Receives one part into a buffer, as soon as there is one. Nothing is allocated if one is there.</summary>
-        /// <param name="buffer">Where to; not to be touched until then.</param>
-        /// <param name="token">Takes the wish back.</param>
-        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        /// <summary>Receives one part into a buffer, as soon as one is available. Allocates no memory if a part is already
+        /// there.</summary>
+        /// <param name="buffer">The buffer. Do not touch it until the task completes.</param>
+        /// <param name="token">Cancels the operation.</param>
+        /// <returns>The length of the part. If it exceeds the buffer, the excess bytes are lost.</returns>
         public unsafe ValueTask<int> ReceiveAsync(Memory<byte> buffer, CancellationToken token = default(CancellationToken))
         {
             var waits = Dispatcher();
@@ -140,10 +141,11 @@ namespace Tautline
             return new ValueTask<int>(waits.Start(new MemoryReceiveOperation(buffer), false, token));
         }
 
-        /// <summary>Sends a copy of these bytes, as soon as a peer can take them. Nothing is allocated if that is now.</summary>
-        /// <param name="data">The bytes; not to be changed until then.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Sends a copy of the bytes, as soon as a peer can take them. Allocates no memory if a peer can take them
+        /// now.</summary>
+        /// <param name="data">The bytes. Do not change them until the task completes.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <param name="token">Cancels the operation.</param>
         public unsafe ValueTask SendAsync(ReadOnlyMemory<byte> data, bool more = false, CancellationToken token = default(CancellationToken))
         {
             var waits = Dispatcher();
@@ -159,7 +161,7 @@ namespace Tautline
         }
 #endif
 
-        /// <summary>Receives one part if one is there and nobody else waits for it; -1 otherwise.</summary>
+        /// <summary>Receives one part if one is available and no other operation waits for it. Otherwise returns -1.</summary>
         internal unsafe int TryPart(Message message, CancellationToken token)
         {
             var pointer = (void*)message.Pointer;
@@ -171,7 +173,7 @@ namespace Tautline
             return length;
         }
 
-        /// <summary>From the first asynchronous call on.</summary>
+        /// <summary>Returns the dispatcher, which the first asynchronous call creates.</summary>
         Dispatch Dispatcher()
         {
             var waits = dispatch ?? Ordered();
@@ -180,7 +182,7 @@ namespace Tautline
             return waits;
         }
 
-        /// <summary>From now on a lock orders all calls.</summary>
+        /// <summary>Makes a lock order all calls from now on.</summary>
         Dispatch Ordered()
         {
             if (socket == IntPtr.Zero)
@@ -193,7 +195,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>A task that has ended; the same again for messages of the same length.</summary>
+        /// <summary>Returns a completed task, reused for messages of the same length.</summary>
         Task<int> Finished(int length)
         {
             var last = lastLength;
@@ -207,14 +209,15 @@ namespace Tautline
             return result;
         }
 
-        /// <summary>A blocking call on a socket that is used asynchronously, where it waits in line with the others, or measured.</summary>
+        /// <summary>Makes a blocking call on a measured socket, or on one used asynchronously, where it queues behind other
+        /// operations.</summary>
         int Blocking(Transfer transfer)
         {
             int result = dispatch.Try(ref transfer);
             if (result < 0)
             {
                 int timeout = GetInt(transfer.Sends ? Option.SendTimeout : Option.ReceiveTimeout);
-                // That the socket is ready for sending does not say for which peer, so only the operation itself can tell.
+                // A socket that is ready for sending does not say for which peer. Only the operation itself can find out.
                 if (transfer.Sends || dispatch.Shared)
                     return dispatch.Block(new TransferOperation(transfer), transfer.Sends, timeout);
                 var deadline = new Deadline(timeout);
@@ -225,7 +228,7 @@ namespace Tautline
             return result;
         }
 
-        /// <summary>The lock for whatever else is asked of a socket that is used asynchronously or measured.</summary>
+        /// <summary>Takes the lock for all other calls on a socket that is used asynchronously or measured.</summary>
         internal Lock Locked()
         {
             return new Lock(dispatch);

@@ -7,17 +7,17 @@ namespace Tautline
     {
         MeteredSocket metered;
 
-        /// <summary>From now on the meter <c>Tautline</c> (System.Diagnostics.Metrics) tells what
-        /// the socket does, until it is disposed: all of <see cref="Statistics"/>, whenever
-        /// somebody listens. Only Tautline counts.</summary>
-        /// <remarks>To be called by the thread that may use the socket. A lock orders all calls
-        /// from then on, as on a socket that is used asynchronously, and waiting for a message asks
-        /// for the numbers first.</remarks>
-        /// <param name="name">The value of the tag <c>socket.name</c>; none other that is measured
-        /// has it. Null is the type and a number: <c>push-1</c>. A second call changes the
+        /// <summary>Adds the socket to the meter <c>Tautline</c> (System.Diagnostics.Metrics) until
+        /// the socket is disposed. The meter reports all of <see cref="Statistics"/> while a
+        /// listener is attached. Needs Tautline.</summary>
+        /// <remarks>Call it on the thread that may use the socket. From then on a lock orders all
+        /// calls, as on a socket that is used asynchronously, and a call that waits for a message
+        /// reads the numbers first.</remarks>
+        /// <param name="name">The value of the tag <c>socket.name</c>, unique among the measured
+        /// sockets. Null stands for the type and a number: <c>push-1</c>. A second call changes the
         /// name.</param>
-        /// <exception cref="ArgumentException">Another socket is measured by that name.</exception>
-        /// <exception cref="NotSupportedException">On another library.</exception>
+        /// <exception cref="ArgumentException">Another measured socket has this name.</exception>
+        /// <exception cref="NotSupportedException">The library is not Tautline.</exception>
         public void Measure(string name = null)
         {
             SocketStatistics now;

@@ -3,10 +3,10 @@ using System.Text;
 
 namespace Tautline
 {
-    /// <summary>How peers make sure of each other.</summary>
+    /// <summary>How peers authenticate each other.</summary>
     public enum SecurityMechanism
     {
-        /// <summary>Not at all.</summary>
+        /// <summary>No authentication.</summary>
         Null = 0,
         /// <summary>By name and password, unencrypted.</summary>
         Plain = 1,
@@ -19,7 +19,7 @@ namespace Tautline
     // Most options have to be set before the socket is bound or connected; zmq_setsockopt(3) says more about each.
     public partial class Socket
     {
-        /// <summary>Which I/O threads serve new connections, one bit each; 0 is all.</summary>
+        /// <summary>Bit mask of the I/O threads that serve new connections; 0 is all threads.</summary>
         [CLSCompliant(false)]
         public ulong Affinity
         {
@@ -41,28 +41,28 @@ namespace Tautline
             set { Put(8, value); }
         }
 
-        /// <summary>Multicast: for how long a receiver that was away can catch up.</summary>
+        /// <summary>Multicast: the time during which a disconnected receiver can catch up.</summary>
         public TimeSpan RecoveryInterval
         {
             get { return Argument.Time(GetInt(9)); }
             set { Put(9, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>The kernel's send buffer in bytes; -1 leaves it as it is.</summary>
+        /// <summary>The kernel's send buffer in bytes; -1 keeps the system's value.</summary>
         public int SendBuffer
         {
             get { return GetInt(11); }
             set { Put(11, value); }
         }
 
-        /// <summary>The kernel's receive buffer in bytes; -1 leaves it as it is.</summary>
+        /// <summary>The kernel's receive buffer in bytes; -1 keeps the system's value.</summary>
         public int ReceiveBuffer
         {
             get { return GetInt(12); }
             set { Put(12, value); }
         }
 
-        /// <summary>Whether another part follows the one received last.</summary>
+        /// <summary>True if another part follows the last received part.</summary>
         public bool HasMore
         {
             get { return GetInt(13) != 0; }
@@ -74,40 +74,40 @@ namespace Tautline
             get { return GetInt(14); }
         }
 
-        /// <summary>What the socket is ready for.</summary>
+        /// <summary>The events that the socket is ready for.</summary>
         public PollEvents Events
         {
             get { return (PollEvents)GetInt(15); }
         }
 
-        /// <summary>The pattern.</summary>
+        /// <summary>The socket type.</summary>
         public SocketType Type
         {
             get { return (SocketType)GetInt(16); }
         }
 
-        /// <summary>For how long a closed socket goes on sending what it still has; infinite unless set.</summary>
+        /// <summary>Time for which a closed socket keeps sending its queued messages; infinite by default.</summary>
         public TimeSpan Linger
         {
             get { return Argument.Time(GetInt(17)); }
             set { Put(17, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>How long to wait before connecting again; infinite is never.</summary>
+        /// <summary>Wait before a reconnect; infinite disables reconnecting.</summary>
         public TimeSpan ReconnectInterval
         {
             get { return Argument.Time(GetInt(18)); }
             set { Put(18, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>How many connections may wait to be accepted.</summary>
+        /// <summary>Maximum number of connections that wait to be accepted.</summary>
         public int Backlog
         {
             get { return GetInt(19); }
             set { Put(19, value); }
         }
 
-        /// <summary>Up to where that wait doubles; zero does not double it.</summary>
+        /// <summary>Upper limit for the reconnect interval, which doubles with each attempt; zero disables doubling.</summary>
         public TimeSpan ReconnectIntervalMax
         {
             get { return Argument.Time(GetInt(21)); }
@@ -121,42 +121,42 @@ namespace Tautline
             set { Put(22, value); }
         }
 
-        /// <summary>How many messages wait for one peer at most; 0 is no limit.</summary>
+        /// <summary>Maximum number of queued messages to one peer; 0 is unlimited.</summary>
         public int SendHighWaterMark
         {
             get { return GetInt(23); }
             set { Put(23, value); }
         }
 
-        /// <summary>How many messages of one peer wait for the program at most; 0 is no limit.</summary>
+        /// <summary>Maximum number of queued messages from one peer; 0 is unlimited.</summary>
         public int ReceiveHighWaterMark
         {
             get { return GetInt(24); }
             set { Put(24, value); }
         }
 
-        /// <summary>Multicast: over how many routers.</summary>
+        /// <summary>Multicast: maximum number of router hops.</summary>
         public int MulticastHops
         {
             get { return GetInt(25); }
             set { Put(25, value); }
         }
 
-        /// <summary>How long receiving waits; infinite unless set.</summary>
+        /// <summary>Time limit for receiving; infinite by default.</summary>
         public TimeSpan ReceiveTimeout
         {
             get { return Argument.Time(GetInt(27)); }
             set { Put(27, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>How long sending waits; infinite unless set.</summary>
+        /// <summary>Time limit for sending; infinite by default.</summary>
         public TimeSpan SendTimeout
         {
             get { return Argument.Time(GetInt(28)); }
             set { Put(28, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>The endpoint that was bound or connected last, in full.</summary>
+        /// <summary>The last bound or connected endpoint, complete.</summary>
         public string LastEndpoint
         {
             get { return GetString(32); }
@@ -168,28 +168,28 @@ namespace Tautline
             set { Put(33, value ? 1 : 0); }
         }
 
-        /// <summary>TCP keep-alive: 1 on, 0 off, -1 as the system has it.</summary>
+        /// <summary>TCP keep-alive: 1 on, 0 off, -1 is the system's default.</summary>
         public int TcpKeepAlive
         {
             get { return GetInt(34); }
             set { Put(34, value); }
         }
 
-        /// <summary>Probes until the connection is given up; -1 as the system has it.</summary>
+        /// <summary>Number of unanswered probes before the connection is closed; -1 is the system's default.</summary>
         public int TcpKeepAliveCount
         {
             get { return GetInt(35); }
             set { Put(35, value); }
         }
 
-        /// <summary>Seconds of silence before the first probe; -1 as the system has it.</summary>
+        /// <summary>Seconds of silence before the first probe; -1 is the system's default.</summary>
         public int TcpKeepAliveIdle
         {
             get { return GetInt(36); }
             set { Put(36, value); }
         }
 
-        /// <summary>Seconds between the probes; -1 as the system has it.</summary>
+        /// <summary>Seconds between the probes; -1 is the system's default.</summary>
         public int TcpKeepAliveInterval
         {
             get { return GetInt(37); }
@@ -203,40 +203,40 @@ namespace Tautline
             set { Put(39, value ? 1 : 0); }
         }
 
-        /// <summary>XPUB: pass on every subscription, not only new ones.</summary>
+        /// <summary>XPUB: report every subscription, not only new ones.</summary>
         public bool XPublisherVerbose
         {
             set { Put(40, value ? 1 : 0); }
         }
 
-        /// <summary>Use IPv6 as well.</summary>
+        /// <summary>Also use IPv6.</summary>
         public bool Ipv6
         {
             get { return GetInt(42) != 0; }
             set { Put(42, value ? 1 : 0); }
         }
 
-        /// <summary>The security mechanism that the options have chosen.</summary>
+        /// <summary>The security mechanism selected by the options.</summary>
         public SecurityMechanism Mechanism
         {
             get { return (SecurityMechanism)GetInt(43); }
         }
 
-        /// <summary>PLAIN: this side asks for the name and the password.</summary>
+        /// <summary>PLAIN: this side is the server, which asks for the name and the password.</summary>
         public bool PlainServer
         {
             get { return GetInt(44) != 0; }
             set { Put(44, value ? 1 : 0); }
         }
 
-        /// <summary>PLAIN: the name to give.</summary>
+        /// <summary>PLAIN: the user name of a client.</summary>
         public string PlainUsername
         {
             get { return GetString(45); }
             set { Put(45, value); }
         }
 
-        /// <summary>PLAIN: the password to give.</summary>
+        /// <summary>PLAIN: the password of a client.</summary>
         public string PlainPassword
         {
             get { return GetString(46); }
@@ -271,19 +271,19 @@ namespace Tautline
             set { Put(50, Argument.NotNull(value, nameof(value))); }
         }
 
-        /// <summary>Send an empty message on each new connection, so that a ROUTER gets to know this socket.</summary>
+        /// <summary>Send an empty message on each new connection, so that a ROUTER learns the identity of this socket.</summary>
         public bool ProbeRouter
         {
             set { Put(51, value ? 1 : 0); }
         }
 
-        /// <summary>REQ: take only the answer to the request.</summary>
+        /// <summary>REQ: accept only replies to the current request.</summary>
         public bool RequestCorrelate
         {
             set { Put(52, value ? 1 : 0); }
         }
 
-        /// <summary>REQ: allow another request before the answer.</summary>
+        /// <summary>REQ: allow another request before the reply.</summary>
         public bool RequestRelaxed
         {
             set { Put(53, value ? 1 : 0); }
@@ -295,7 +295,7 @@ namespace Tautline
             set { Put(54, value ? 1 : 0); }
         }
 
-        /// <summary>The domain that the ZAP handler is asked with.</summary>
+        /// <summary>The domain in requests to the ZAP handler.</summary>
         public string ZapDomain
         {
             get { return GetString(55); }
@@ -315,13 +315,13 @@ namespace Tautline
             set { Put(57, value); }
         }
 
-        /// <summary>ROUTER, STREAM: the name of the peer that is connected to next.</summary>
+        /// <summary>ROUTER, STREAM: the routing id for the peer of the next connect.</summary>
         public byte[] ConnectRoutingId
         {
             set { Put(61, value); }
         }
 
-        /// <summary>How long a handshake may take; zero is no limit.</summary>
+        /// <summary>Time limit for a handshake; zero is unlimited.</summary>
         public TimeSpan HandshakeInterval
         {
             get { return Argument.Time(GetInt(66)); }
@@ -341,7 +341,7 @@ namespace Tautline
             set { Put(69, value ? 1 : 0); }
         }
 
-        /// <summary>XPUB: the program decides on subscriptions.</summary>
+        /// <summary>XPUB: the program accepts subscriptions itself.</summary>
         public bool XPublisherManual
         {
             set { Put(71, value ? 1 : 0); }
@@ -353,61 +353,61 @@ namespace Tautline
             set { Put(72, value); }
         }
 
-        /// <summary>STREAM: an empty message for each connection made and lost.</summary>
+        /// <summary>STREAM: receive an empty message when a connection opens or closes.</summary>
         public bool StreamNotify
         {
             set { Put(73, value ? 1 : 0); }
         }
 
-        /// <summary>PUB, SUB: deliver what does not match instead.</summary>
+        /// <summary>PUB, SUB: deliver the messages that do not match.</summary>
         public bool InvertMatching
         {
             get { return GetInt(74) != 0; }
             set { Put(74, value ? 1 : 0); }
         }
 
-        /// <summary>How often to ping the peers; zero is never.</summary>
+        /// <summary>Interval between pings to a peer; zero disables them.</summary>
         public TimeSpan HeartbeatInterval
         {
             get { return Argument.Time(GetInt(75)); }
             set { Put(75, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>After how long without a ping the peer shall give this side up.</summary>
+        /// <summary>Time without a ping after which the peer should close the connection.</summary>
         public TimeSpan HeartbeatTimeToLive
         {
             get { return Argument.Time(GetInt(76)); }
             set { Put(76, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>How long to wait for an answer to a ping; infinite is the interval.</summary>
+        /// <summary>Time limit for the answer to a ping; infinite stands for the heartbeat interval.</summary>
         public TimeSpan HeartbeatTimeout
         {
             get { return Argument.Time(GetInt(77)); }
             set { Put(77, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>XPUB: pass on every subscription and every end of one.</summary>
+        /// <summary>XPUB: report every subscription and every unsubscription.</summary>
         public bool XPublisherVerboser
         {
             set { Put(78, value ? 1 : 0); }
         }
 
-        /// <summary>How long one attempt to connect may take; zero is the system's time.</summary>
+        /// <summary>Time limit for one connect attempt; zero is the system's limit.</summary>
         public TimeSpan ConnectTimeout
         {
             get { return Argument.Time(GetInt(79)); }
             set { Put(79, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>TCP: after how long without acknowledgement the connection is lost; zero is the system's time.</summary>
+        /// <summary>TCP: time without acknowledgement after which the connection is lost; zero is the system's value.</summary>
         public TimeSpan TcpMaxRetransmit
         {
             get { return Argument.Time(GetInt(80)); }
             set { Put(80, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>Whether the socket's type allows several threads.</summary>
+        /// <summary>True if sockets of this type are thread-safe.</summary>
         public bool IsThreadSafe
         {
             get { return GetInt(81) != 0; }

@@ -6,8 +6,8 @@ namespace Tautline
 {
     public unsafe partial class Socket
     {
-        /// <summary>What the socket has done so far. Only Tautline counts.</summary>
-        /// <exception cref="NotSupportedException">On another library.</exception>
+        /// <summary>Counters of the socket. Needs Tautline.</summary>
+        /// <exception cref="NotSupportedException">The library is not Tautline.</exception>
         public SocketStatistics Statistics
         {
             get
@@ -19,12 +19,12 @@ namespace Tautline
             }
         }
 
-        /// <summary>The peers now, with what has gone to each of them and come from it. One that is still being connected to is among
-        /// them. Only Tautline tells.</summary>
-        /// <exception cref="NotSupportedException">On another library.</exception>
+        /// <summary>Returns the current peers with their traffic counters, including peers that are still being connected
+        /// to. Needs Tautline.</summary>
+        /// <exception cref="NotSupportedException">The library is not Tautline.</exception>
         public SocketPeer[] GetPeers()
         {
-            // Some more may come in between.
+            // More peers may connect before the second call.
             var forms = new SocketPeer.Form[Statistics.Peers + 16];
             int length;
             fixed (SocketPeer.Form* value = forms)
@@ -35,29 +35,29 @@ namespace Tautline
             return peers;
         }
 
-        /// <summary>Subscribes to messages that begin with these bytes; none is every message.</summary>
-        /// <param name="prefix">The beginning.</param>
+        /// <summary>Subscribes to messages that begin with these bytes. An empty prefix matches every message.</summary>
+        /// <param name="prefix">The prefix.</param>
         public void Subscribe(byte[] prefix)
         {
             Set(6, Argument.NotNull(prefix, nameof(prefix)));
         }
 
-        /// <summary>Subscribes to messages that begin with this text; an empty one is every message.</summary>
-        /// <param name="prefix">The beginning.</param>
+        /// <summary>Subscribes to messages that begin with this text. An empty prefix matches every message.</summary>
+        /// <param name="prefix">The prefix.</param>
         public void Subscribe(string prefix)
         {
             Subscribe(Encoding.UTF8.GetBytes(Argument.NotNull(prefix, nameof(prefix))));
         }
 
         /// <summary>Ends a subscription.</summary>
-        /// <param name="prefix">As it was given to <see cref="Subscribe(byte[])"/>.</param>
+        /// <param name="prefix">The prefix passed to <see cref="Subscribe(byte[])"/>.</param>
         public void Unsubscribe(byte[] prefix)
         {
             Set(7, Argument.NotNull(prefix, nameof(prefix)));
         }
 
         /// <summary>Ends a subscription.</summary>
-        /// <param name="prefix">As it was given to <see cref="Subscribe(string)"/>.</param>
+        /// <param name="prefix">The prefix passed to <see cref="Subscribe(string)"/>.</param>
         public void Unsubscribe(string prefix)
         {
             Unsubscribe(Encoding.UTF8.GetBytes(Argument.NotNull(prefix, nameof(prefix))));
@@ -125,7 +125,7 @@ namespace Tautline
 
         /// <summary>Sets an option that is bytes, by its number.</summary>
         /// <param name="option">The number.</param>
-        /// <param name="value">The value; null sets none.</param>
+        /// <param name="value">The value; null clears the option.</param>
         public void Set(int option, byte[] value)
         {
             Put(option, value, null);
@@ -133,13 +133,13 @@ namespace Tautline
 
         /// <summary>Sets an option that is text, by its number.</summary>
         /// <param name="option">The number.</param>
-        /// <param name="value">The value; null sets none.</param>
+        /// <param name="value">The value; null clears the option.</param>
         public void Set(int option, string value)
         {
             Put(option, value, null);
         }
 
-        // For properties: a refused value is told with the property's name. Only numbers are shown, since texts may be secrets.
+        // For properties: the error for an invalid value names the property. It shows only numbers, because texts may be secrets.
 
         void Put(int option, int value, [CallerMemberName] string name = null)
         {
@@ -191,7 +191,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>A CURVE key as text: the library writes 40 characters and a NUL where there is room for them.</summary>
+        /// <summary>Reads a CURVE key as text. If there is room, the library writes 40 characters and a NUL.</summary>
         string GetKey(int option)
         {
             const int room = 41;
@@ -216,7 +216,7 @@ namespace Tautline
             return (int)(uint)length;
         }
 
-        /// <summary>False if the value is not allowed; other errors are thrown.</summary>
+        /// <summary>Sets an option. Returns false if the value is not allowed, and throws on other errors.</summary>
         bool TrySet(int option, void* value, int length)
         {
             using (Locked())

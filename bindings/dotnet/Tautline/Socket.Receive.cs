@@ -8,10 +8,10 @@ namespace Tautline
 {
     public unsafe partial class Socket
     {
-        /// <summary>Receives one part into a buffer. Waits for it, for <see cref="ReceiveTimeout"/> at most.</summary>
-        /// <param name="buffer">Where to.</param>
-        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
-        /// <exception cref="ZmqException">With <see cref="Errno.Again"/> if the time is over.</exception>
+        /// <summary>Receives one part into a buffer. Waits for at most <see cref="ReceiveTimeout"/>.</summary>
+        /// <param name="buffer">The buffer.</param>
+        /// <returns>The length of the part. If it exceeds the buffer, the excess bytes are lost.</returns>
+        /// <exception cref="ZmqException">With <see cref="Errno.Again"/> after the timeout.</exception>
         public int Receive(byte[] buffer)
         {
             if (buffer == null)
@@ -23,11 +23,11 @@ namespace Tautline
             }
         }
 
-        /// <summary>Receives one part into some of a buffer; see <see cref="Receive(byte[])"/>.</summary>
-        /// <param name="buffer">Where to.</param>
-        /// <param name="offset">From where on.</param>
-        /// <param name="count">How much there is room for.</param>
-        /// <returns>The part's length. If that is more than the room, the rest of the part is lost.</returns>
+        /// <summary>Receives one part into a range of a buffer; see <see cref="Receive(byte[])"/>.</summary>
+        /// <param name="buffer">The buffer.</param>
+        /// <param name="offset">The first position to write to.</param>
+        /// <param name="count">The size of the range in bytes.</param>
+        /// <returns>The length of the part. If it exceeds the available size, the excess bytes are lost.</returns>
         public int Receive(byte[] buffer, int offset, int count)
         {
             Argument.Range(buffer, offset, count);
@@ -36,9 +36,9 @@ namespace Tautline
         }
 
         /// <summary>Receives one part to an address; see <see cref="Receive(byte[])"/>.</summary>
-        /// <param name="buffer">Where to.</param>
-        /// <param name="size">How much there is room for.</param>
-        /// <returns>The part's length. If that is more than the room, the rest of the part is lost.</returns>
+        /// <param name="buffer">The buffer.</param>
+        /// <param name="size">The available size in bytes.</param>
+        /// <returns>The length of the part. If it exceeds the available size, the excess bytes are lost.</returns>
         [CLSCompliant(false)]
         public int Receive(byte* buffer, int size)
         {
@@ -47,8 +47,8 @@ namespace Tautline
         }
 
         /// <summary>Receives one part into a message, whose old content is freed.</summary>
-        /// <param name="message">Where to.</param>
-        /// <returns>The part's length.</returns>
+        /// <param name="message">The target.</param>
+        /// <returns>The length of the part.</returns>
         public int Receive(Message message)
         {
             IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
@@ -59,7 +59,7 @@ namespace Tautline
             return length;
         }
 
-        /// <summary>Receives one part into an array of its own.</summary>
+        /// <summary>Receives one part into a new array.</summary>
         public byte[] ReceiveBytes()
         {
             var message = Scratch();
@@ -89,26 +89,26 @@ namespace Tautline
             return parts;
         }
 
-        /// <summary>Waits for one part, then takes all that have come without waiting for more.</summary>
-        /// <param name="batch">Where to. What it held before is gone.</param>
-        /// <returns>How many: at least one, and as many as the batch has room for at most.</returns>
+        /// <summary>Waits for one part, then takes all available parts without waiting for more.</summary>
+        /// <param name="batch">The target. Its old content is dropped.</param>
+        /// <returns>The number of parts: at least one, and at most the capacity of the batch.</returns>
         public int ReceiveBatch(MessageBatch batch)
         {
             return ReceiveBatch(batch, true);
         }
 
-        /// <summary>Takes all parts that have come.</summary>
-        /// <param name="batch">Where to. What it held before is gone.</param>
-        /// <returns>How many: none, if none has come, and as many as the batch has room for at most.</returns>
+        /// <summary>Takes all available parts without waiting.</summary>
+        /// <param name="batch">The target. Its old content is dropped.</param>
+        /// <returns>The number of parts: 0 if none is available, and at most the capacity of the batch.</returns>
         public int TryReceiveBatch(MessageBatch batch)
         {
             return ReceiveBatch(batch, false);
         }
 
-        /// <summary>Receives one part into a buffer if one has come.</summary>
-        /// <param name="buffer">Where to.</param>
-        /// <param name="length">The part's length. If that is more than the buffer's, the rest of the part is lost.</param>
-        /// <returns>Whether one had come.</returns>
+        /// <summary>Receives one part into a buffer if one is available.</summary>
+        /// <param name="buffer">The buffer.</param>
+        /// <param name="length">The length of the part. If it exceeds the buffer, the excess bytes are lost.</param>
+        /// <returns>True if a part was received.</returns>
         public bool TryReceive(byte[] buffer, out int length)
         {
             if (buffer == null)
@@ -118,9 +118,9 @@ namespace Tautline
             return length >= 0;
         }
 
-        /// <summary>Receives one part into a message if one has come.</summary>
-        /// <param name="message">Where to.</param>
-        /// <returns>Whether one had come.</returns>
+        /// <summary>Receives one part into a message if one is available.</summary>
+        /// <param name="message">The target.</param>
+        /// <returns>True if a part was received.</returns>
         public bool TryReceive(Message message)
         {
             var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
@@ -129,10 +129,10 @@ namespace Tautline
             return received;
         }
 
-        /// <summary>Receives one part if one comes in time.</summary>
-        /// <param name="message">Where to.</param>
-        /// <param name="timeout">How long to wait.</param>
-        /// <returns>Whether one has come.</returns>
+        /// <summary>Receives one part if it arrives within the timeout.</summary>
+        /// <param name="message">The target.</param>
+        /// <param name="timeout">The maximum time to wait.</param>
+        /// <returns>True if a part was received.</returns>
         public bool TryReceive(Message message, TimeSpan timeout)
         {
             if (TryReceive(message))
@@ -142,18 +142,18 @@ namespace Tautline
 
 #if SPANS
         /// <summary>Receives one part into a buffer; see <see cref="Receive(byte[])"/>.</summary>
-        /// <param name="buffer">Where to.</param>
-        /// <returns>The part's length. If that is more than the buffer's, the rest of the part is lost.</returns>
+        /// <param name="buffer">The buffer.</param>
+        /// <returns>The length of the part. If it exceeds the buffer, the excess bytes are lost.</returns>
         public int Receive(Span<byte> buffer)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(buffer))
                 return Receive(bytes, buffer.Length);
         }
 
-        /// <summary>Receives one part into a buffer if one has come.</summary>
-        /// <param name="buffer">Where to.</param>
-        /// <param name="length">The part's length. If that is more than the buffer's, the rest of the part is lost.</param>
-        /// <returns>Whether one had come.</returns>
+        /// <summary>Receives one part into a buffer if one is available.</summary>
+        /// <param name="buffer">The buffer.</param>
+        /// <param name="length">The length of the part. If it exceeds the buffer, the excess bytes are lost.</param>
+        /// <returns>True if a part was received.</returns>
         public bool TryReceive(Span<byte> buffer, out int length)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(buffer))
@@ -163,9 +163,9 @@ namespace Tautline
 #endif
 
         /// <summary>Waits until the socket is ready.</summary>
-        /// <param name="events">For what.</param>
-        /// <param name="timeout">How long at most.</param>
-        /// <returns>Whether it is ready.</returns>
+        /// <param name="events">The events to wait for.</param>
+        /// <param name="timeout">The maximum time to wait.</param>
+        /// <returns>True if the socket is ready.</returns>
         public bool Wait(PollEvents events, TimeSpan timeout)
         {
             return Wait(events, Argument.Milliseconds(timeout));
@@ -174,7 +174,7 @@ namespace Tautline
         bool Wait(PollEvents events, int timeout)
         {
             var item = new PollItem { Socket = socket, Events = (short)events };
-            // A closed socket must not be taken for descriptor 0.
+            // zmq_poll would take a closed socket (a null pointer) for descriptor 0.
             if (item.Socket == IntPtr.Zero)
                 throw ZmqException.Of(Errno.NotASocket);
             bool ready = dispatch == null ? Poller.Poll(&item, 1, timeout) > 0 : WaitInTurns(&item, events, timeout);
@@ -188,7 +188,7 @@ namespace Tautline
             var deadline = new Deadline(timeout);
             do
             {
-                // From the first asynchronous call on others may use the socket meanwhile.
+                // After the first asynchronous call, other threads may use the socket during the wait.
                 if (waits.Shared)
                     return waits.Wait(events, deadline.Left);
                 waits.Lend();
@@ -245,8 +245,8 @@ namespace Tautline
             return dispatch != null ? dispatch.Try(ref part) : part.Failed(socket, error);
         }
 
-        /// <summary>What follows when the call could not be made, because of a lock, or has failed. That it may follow keeps `this` alive
-        /// during the call itself; that it is apart keeps the call short.</summary>
+        /// <summary>Slow path: the socket needs a lock, or the call has failed. The reference to `this` here keeps the object alive
+        /// during the call. A separate method keeps the fast path short.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
         int ReceiveLater(Transfer.Kind kind, void* data, int size, int error)
         {
@@ -258,7 +258,7 @@ namespace Tautline
             return length;
         }
 
-        /// <summary>A message that is received into again and again; only the thread that may use the socket gets it.</summary>
+        /// <summary>Returns a reusable message for receiving. Only the thread that may use the socket may call it.</summary>
         Message Scratch()
         {
             return scratch ?? (scratch = new Message());

@@ -8,10 +8,11 @@ namespace Tautline
 {
     public unsafe partial class Socket
     {
-        /// <summary>Sends a copy of these bytes. Waits while no peer can take them, for <see cref="SendTimeout"/> at most.</summary>
+        /// <summary>Sends a copy of the bytes. Waits for a peer that can take them, for at most
+        /// <see cref="SendTimeout"/>.</summary>
         /// <param name="data">The bytes.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <exception cref="ZmqException">With <see cref="Errno.Again"/> if the time is over.</exception>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <exception cref="ZmqException">With <see cref="Errno.Again"/> after the timeout.</exception>
         public void Send(byte[] data, bool more = false)
         {
             if (data == null)
@@ -24,11 +25,11 @@ namespace Tautline
             }
         }
 
-        /// <summary>Sends a copy of some of these bytes; see <see cref="Send(byte[], bool)"/>.</summary>
+        /// <summary>Sends a copy of a range of the bytes; see <see cref="Send(byte[], bool)"/>.</summary>
         /// <param name="data">The bytes.</param>
-        /// <param name="offset">Where they begin.</param>
-        /// <param name="count">How many.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="offset">The start of the range.</param>
+        /// <param name="count">The number of bytes.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
         public void Send(byte[] data, int offset, int count, bool more = false)
         {
             Argument.Range(data, offset, count);
@@ -37,9 +38,9 @@ namespace Tautline
         }
 
         /// <summary>Sends a copy of the bytes at an address; see <see cref="Send(byte[], bool)"/>.</summary>
-        /// <param name="data">Where they are.</param>
-        /// <param name="size">How many.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="data">The address of the bytes.</param>
+        /// <param name="size">The number of bytes.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
         [CLSCompliant(false)]
         public void Send(byte* data, int size, bool more = false)
         {
@@ -48,9 +49,9 @@ namespace Tautline
                 SendLater(Transfer.Kind.Send, data, size, flags, Native.zmq_errno());
         }
 
-        /// <summary>Sends a message, which is empty afterwards.</summary>
+        /// <summary>Sends a message and empties it.</summary>
         /// <param name="message">The message; unchanged if this fails.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
         public void Send(Message message, bool more = false)
         {
             IntPtr pointer = Argument.NotNull(message, nameof(message)).Pointer;
@@ -62,7 +63,7 @@ namespace Tautline
 
         /// <summary>Sends a text as UTF-8.</summary>
         /// <param name="text">The text.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
         public void Send(string text, bool more = false)
         {
             Send(Encoding.UTF8.GetBytes(Argument.NotNull(text, nameof(text))), more);
@@ -84,21 +85,21 @@ namespace Tautline
             SendMultipart((IList<byte[]>)parts);
         }
 
-        /// <summary>Sends a copy of these bytes if a peer can take them now.</summary>
+        /// <summary>Sends a copy of the bytes if a peer can take them now.</summary>
         /// <param name="data">The bytes.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <returns>Whether they were sent.</returns>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <returns>True if the bytes were sent.</returns>
         public bool TrySend(byte[] data, bool more = false)
         {
             return TrySend(data, 0, Argument.NotNull(data, nameof(data)).Length, more);
         }
 
-        /// <summary>Sends a copy of some of these bytes if a peer can take them now.</summary>
+        /// <summary>Sends a copy of a range of the bytes if a peer can take them now.</summary>
         /// <param name="data">The bytes.</param>
-        /// <param name="offset">Where they begin.</param>
-        /// <param name="count">How many.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <returns>Whether they were sent.</returns>
+        /// <param name="offset">The start of the range.</param>
+        /// <param name="count">The number of bytes.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <returns>True if the bytes were sent.</returns>
         public bool TrySend(byte[] data, int offset, int count, bool more = false)
         {
             Argument.Range(data, offset, count);
@@ -106,10 +107,10 @@ namespace Tautline
                 return Try(new Transfer(Transfer.Kind.Send, bytes + offset, count, more ? Native.SendMore : 0)) >= 0;
         }
 
-        /// <summary>Sends a message if a peer can take it now; it is empty then.</summary>
+        /// <summary>Sends a message if a peer can take it now, and then empties it.</summary>
         /// <param name="message">The message.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <returns>Whether it was sent.</returns>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <returns>True if the message was sent.</returns>
         public bool TrySend(Message message, bool more = false)
         {
             var pointer = (void*)Argument.NotNull(message, nameof(message)).Pointer;
@@ -119,19 +120,19 @@ namespace Tautline
         }
 
 #if SPANS
-        /// <summary>Sends a copy of these bytes; see <see cref="Send(byte[], bool)"/>.</summary>
+        /// <summary>Sends a copy of the bytes; see <see cref="Send(byte[], bool)"/>.</summary>
         /// <param name="data">The bytes.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
+        /// <param name="more">True if another part of the same message follows.</param>
         public void Send(ReadOnlySpan<byte> data, bool more = false)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(data))
                 Send(bytes, data.Length, more);
         }
 
-        /// <summary>Sends a copy of these bytes if a peer can take them now.</summary>
+        /// <summary>Sends a copy of the bytes if a peer can take them now.</summary>
         /// <param name="data">The bytes.</param>
-        /// <param name="more">Whether another part of the same message follows.</param>
-        /// <returns>Whether they were sent.</returns>
+        /// <param name="more">True if another part of the same message follows.</param>
+        /// <returns>True if the bytes were sent.</returns>
         public bool TrySend(ReadOnlySpan<byte> data, bool more = false)
         {
             fixed (byte* bytes = &MemoryMarshal.GetReference(data))
@@ -139,7 +140,7 @@ namespace Tautline
         }
 #endif
 
-        /// <summary>As `ReceiveLater`.</summary>
+        /// <summary>Slow path of sending, like `ReceiveLater`.</summary>
         [MethodImpl(MethodImplOptions.NoInlining)]
         void SendLater(Transfer.Kind kind, void* data, int size, int flags, int error)
         {
@@ -154,7 +155,7 @@ namespace Tautline
             Argument.NotNull(parts, nameof(parts));
             if (parts.Count == 0)
                 throw new ArgumentException("A message has one part at least.", nameof(parts));
-            // Found out before the first is sent: half a message could not be taken back.
+            // Check all parts before sending the first, because a partly sent message cannot be cancelled.
             foreach (var part in parts)
                 Argument.NotNull(part, nameof(parts));
         }

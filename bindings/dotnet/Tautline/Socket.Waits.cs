@@ -6,47 +6,49 @@ namespace Tautline
 {
     public unsafe partial class Socket
     {
-        /// <summary>Longest wait in the library: then a disposed context or socket is noticed, and other threads have their
-        /// turn.</summary>
+        /// <summary>Longest single wait in the library. Afterwards we notice a disposed context or socket, and other threads
+        /// can use
+        /// the socket.</summary>
         const int SliceMilliseconds = 100;
 
-        /// <summary>Between two looks that do not hold up a thread.</summary>
+        /// <summary>Interval between two polls that do not block a thread.</summary>
         const int LookMilliseconds = 10;
 
-        /// <summary>Waits until at least this many peers are connected. Only Tautline tells.</summary>
-        /// <param name="count">How many.</param>
-        /// <param name="timeout">How long at most; null is for ever.</param>
-        /// <returns>Whether they are.</returns>
-        /// <exception cref="NotSupportedException">On another library.</exception>
+        /// <summary>Waits until at least <c>count</c> peers are connected. Needs Tautline.</summary>
+        /// <param name="count">The required number.</param>
+        /// <param name="timeout">The maximum time to wait; null is unlimited.</param>
+        /// <returns>True if so many peers are connected, false after the timeout.</returns>
+        /// <exception cref="NotSupportedException">The library is not Tautline.</exception>
         public bool WaitForPeers(int count, TimeSpan? timeout = null)
         {
             return WaitFor(Option.WaitPeers, count, timeout);
         }
 
-        /// <summary>Waits until the peers of a publisher have subscribed to at least this many different topics: what is published then
-        /// reaches them. Only Tautline tells.</summary>
-        /// <param name="count">How many.</param>
-        /// <param name="timeout">How long at most; null is for ever.</param>
-        /// <returns>Whether they have.</returns>
-        /// <exception cref="NotSupportedException">On another library.</exception>
+        /// <summary>Waits until the peers of a publisher have subscribed to at least <c>count</c> different topics. Messages
+        /// published
+        /// afterwards reach them. Needs Tautline.</summary>
+        /// <param name="count">The required number.</param>
+        /// <param name="timeout">The maximum time to wait; null is unlimited.</param>
+        /// <returns>True if there are so many subscriptions, false after the timeout.</returns>
+        /// <exception cref="NotSupportedException">The library is not Tautline.</exception>
         public bool WaitForSubscriptions(int count, TimeSpan? timeout = null)
         {
             return WaitFor(Option.WaitSubscriptions, count, timeout);
         }
 
-        /// <summary>As <see cref="WaitForPeers"/>, without holding up a thread.</summary>
-        /// <param name="count">How many.</param>
-        /// <param name="timeout">How long at most; null is for ever.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Like <see cref="WaitForPeers"/>, without blocking a thread.</summary>
+        /// <param name="count">The required number.</param>
+        /// <param name="timeout">The maximum time to wait; null is unlimited.</param>
+        /// <param name="token">Cancels the operation.</param>
         public Task<bool> WaitForPeersAsync(int count, TimeSpan? timeout = null, CancellationToken token = default(CancellationToken))
         {
             return WaitForAsync(Option.WaitPeers, count, timeout, token);
         }
 
-        /// <summary>As <see cref="WaitForSubscriptions"/>, without holding up a thread.</summary>
-        /// <param name="count">How many.</param>
-        /// <param name="timeout">How long at most; null is for ever.</param>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Like <see cref="WaitForSubscriptions"/>, without blocking a thread.</summary>
+        /// <param name="count">The required number.</param>
+        /// <param name="timeout">The maximum time to wait; null is unlimited.</param>
+        /// <param name="token">Cancels the operation.</param>
         public Task<bool> WaitForSubscriptionsAsync(int count, TimeSpan? timeout = null, CancellationToken token = default(CancellationToken))
         {
             return WaitForAsync(Option.WaitSubscriptions, count, timeout, token);
@@ -80,7 +82,8 @@ namespace Tautline
             return timeout == null ? -1 : (int)Math.Max(0, Math.Min(int.MaxValue, timeout.Value.TotalMilliseconds));
         }
 
-        /// <summary>Waits for so many milliseconds. The option goes by the time limit for sending, which is put back.</summary>
+        /// <summary>Waits for a number of milliseconds. The option obeys the send timeout, which is set here and restored
+        /// afterwards.</summary>
         bool IsSo(int option, int count, int milliseconds)
         {
             using (Locked())
@@ -103,10 +106,10 @@ namespace Tautline
         }
     }
 
-    /// <summary>Waits that hold up no thread, for what nothing announces.</summary>
+    /// <summary>Non-blocking waits for conditions that the library does not signal.</summary>
     internal static class Looks
     {
-        /// <summary>Looks now and then until it is so, or the deadline has passed.</summary>
+        /// <summary>Polls until the condition is true or the deadline has passed.</summary>
         internal static async Task<bool> UntilAsync(Func<bool> look, Deadline deadline, int pause, CancellationToken token)
         {
             for (;;)

@@ -4,22 +4,23 @@ namespace Tautline
 {
     /// <summary>A ZeroMQ socket.</summary>
     /// <remarks>
-    /// <para>One thread at a time may use a socket by the methods that block or try. The methods whose names end in <c>Async</c> can be
-    /// called from any thread; from the first of them on, a lock orders all calls.</para>
-    /// <para>A socket that is forgotten is closed by the collector, and never makes it wait.</para>
+    /// <para>Only one thread at a time may use a socket with blocking or <c>Try</c> methods. Any thread may call the methods whose
+    /// names end in <c>Async</c>; from the first such call on, a lock orders all calls.</para>
+    /// <para>The garbage collector closes a socket that was not disposed, and never waits for it.</para>
     /// </remarks>
     public partial class Socket : IDisposable
     {
         readonly SocketHandle handle;
         readonly SocketType type;
-        // The handle's pointer, null after Dispose: the library then says ENOTSOCK. Every call keeps `this` alive to its end.
+        // The handle's pointer, null after Dispose: the library then returns ENOTSOCK. Every call keeps `this` alive until it
+        // returns.
         IntPtr socket;
         Dispatch dispatch;
         Message scratch;
 
-        /// <summary>A socket of that type.</summary>
-        /// <param name="context">What it lives in.</param>
-        /// <param name="type">Its pattern.</param>
+        /// <summary>Creates a socket of a given type.</summary>
+        /// <param name="context">The context of the socket.</param>
+        /// <param name="type">The type.</param>
         public Socket(Context context, SocketType type)
         {
             this.type = type;
@@ -27,38 +28,38 @@ namespace Tautline
             socket = handle.Pointer;
         }
 
-        /// <summary>Waits for peers at an endpoint: <c>tcp://*:5555</c>, <c>tcp://127.0.0.1:*</c>, <c>ipc:///run/a</c>,
+        /// <summary>Binds the socket to an endpoint: <c>tcp://*:5555</c>, <c>tcp://127.0.0.1:*</c>, <c>ipc:///run/a</c>,
         /// <c>inproc://a</c>, <c>ws://*:8080/a</c>.</summary>
-        /// <param name="endpoint">Where.</param>
-        /// <returns>The endpoint in full, with the port that the system has chosen for <c>*</c>.</returns>
+        /// <param name="endpoint">The endpoint.</param>
+        /// <returns>The complete endpoint, with the port that the system has chosen for <c>*</c>.</returns>
         public unsafe string Bind(string endpoint)
         {
             At(endpoint, Native.zmq_bind);
             return LastEndpoint;
         }
 
-        /// <summary>Connects to an endpoint, whether or not anybody is there yet, and again whenever the connection is lost.</summary>
-        /// <param name="endpoint">Where.</param>
+        /// <summary>Connects to an endpoint. The peer may start later, and a lost connection is reestablished.</summary>
+        /// <param name="endpoint">The endpoint.</param>
         public unsafe void Connect(string endpoint)
         {
             At(endpoint, Native.zmq_connect);
         }
 
-        /// <summary>Does not wait there any more.</summary>
-        /// <param name="endpoint">What <see cref="Bind"/> has returned.</param>
+        /// <summary>Unbinds the socket from an endpoint.</summary>
+        /// <param name="endpoint">The endpoint that <see cref="Bind"/> has returned.</param>
         public unsafe void Unbind(string endpoint)
         {
             At(endpoint, Native.zmq_unbind);
         }
 
         /// <summary>Ends a connection.</summary>
-        /// <param name="endpoint">As it was given to <see cref="Connect"/>.</param>
+        /// <param name="endpoint">The endpoint passed to <see cref="Connect"/>.</param>
         public unsafe void Disconnect(string endpoint)
         {
             At(endpoint, Native.zmq_disconnect);
         }
 
-        /// <summary>Closes the socket. What it has still to send goes on for <see cref="Linger"/> in the background.</summary>
+        /// <summary>Closes the socket. Queued messages are sent in the background for up to <see cref="Linger"/>.</summary>
         public void Dispose()
         {
             Dispose(true);
@@ -66,7 +67,7 @@ namespace Tautline
         }
 
         /// <summary>Closes the socket.</summary>
-        /// <param name="disposing">Whether by <see cref="Dispose()"/>.</param>
+        /// <param name="disposing">True if called by <see cref="Dispose()"/>.</param>
         protected virtual void Dispose(bool disposing)
         {
             if (!disposing)
@@ -94,7 +95,7 @@ namespace Tautline
             get { return socket; }
         }
 
-        /// <summary>The lock of all calls; null for a socket that neither is used asynchronously nor measured.</summary>
+        /// <summary>The lock of all calls; null if the socket is neither used asynchronously nor measured.</summary>
         internal Dispatch Waits
         {
             get { return dispatch; }
@@ -105,10 +106,10 @@ namespace Tautline
             get { return dispatch != null && dispatch.Counted; }
         }
 
-        /// <summary>An endpoint was added or taken away.</summary>
+        /// <summary>Called after an endpoint was added or removed.</summary>
         partial void Moved();
 
-        /// <summary>The socket is about to be closed.</summary>
+        /// <summary>Called before the socket is closed.</summary>
         partial void Leave();
 
         unsafe delegate int EndpointCall(IntPtr socket, byte* endpoint);

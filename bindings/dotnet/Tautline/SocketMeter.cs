@@ -5,8 +5,8 @@ using System.Diagnostics.Metrics;
 
 namespace Tautline
 {
-    /// <summary>A socket that the meter tells of. It does not keep the socket from being
-    /// collected.</summary>
+    /// <summary>A socket that the meter reports. This entry does not prevent garbage collection of
+    /// the socket.</summary>
     internal sealed class MeteredSocket
     {
         readonly WeakReference<Socket> socket;
@@ -22,7 +22,7 @@ namespace Tautline
 
         internal string Name { get; private set; }
 
-        /// <summary>The endpoint that was bound or connected last; empty if there is
+        /// <summary>The last bound or connected endpoint; empty if there is
         /// none.</summary>
         internal string Endpoint { get; set; }
 
@@ -35,8 +35,8 @@ namespace Tautline
             }
         }
 
-        /// <summary>False if the socket tells nothing now: it runs in a proxy, or its end has
-        /// come.</summary>
+        /// <summary>Reads the counters. Returns false if they are unavailable because the socket runs in
+        /// a proxy or is closed.</summary>
         internal bool TryCount(out SocketStatistics numbers)
         {
             Socket alive;
@@ -46,7 +46,7 @@ namespace Tautline
             return known;
         }
 
-        /// <summary>A number with the socket's tags, and one more unless that is null.</summary>
+        /// <summary>Returns a number with the socket's tags, and with <c>tag</c> unless it is null.</summary>
         internal Measurement<long> Measurement(long number, string tag, string value)
         {
             var tags = new List<KeyValuePair<string, object>>
@@ -62,10 +62,10 @@ namespace Tautline
         }
     }
 
-    /// <summary>The meter, from the first measured socket on, and the sockets that it tells
-    /// of.</summary>
-    /// <remarks>All its instruments are observable: they ask the sockets when somebody listens, and
-    /// never else.</remarks>
+    /// <summary>The meter, created with the first measured socket, and the sockets that it
+    /// reports.</summary>
+    /// <remarks>All its instruments are observable: they read the sockets only while a listener is
+    /// attached.</remarks>
     internal static class SocketMeter
     {
         static readonly object Gate = new object();
@@ -73,7 +73,7 @@ namespace Tautline
         static readonly Dictionary<SocketType, int> Numbers = new Dictionary<SocketType, int>();
         static Meter meter;
 
-        /// <summary>Adds a socket, in place of the entry that it has already.</summary>
+        /// <summary>Adds a socket, or replaces its existing entry.</summary>
         internal static MeteredSocket Add(Socket socket, MeteredSocket before, string name)
         {
             lock (Gate)
@@ -130,13 +130,13 @@ namespace Tautline
             Counter("tautline.handshakes.failed", "{handshake}", "Peers that broke off, or were not let in.", Each(all => all.FailedHandshakes));
         }
 
-        /// <summary>What only grows.</summary>
+        /// <summary>Creates a counter that only grows.</summary>
         static void Counter(string name, string unit, string description, params Number[] numbers)
         {
             meter.CreateObservableCounter(name, () => Tell(numbers), unit, description);
         }
 
-        /// <summary>What goes up and down.</summary>
+        /// <summary>Creates a gauge that rises and falls.</summary>
         static void Level(string name, string unit, string description, params Number[] numbers)
         {
             meter.CreateObservableUpDownCounter(name, () => Tell(numbers), unit, description);
@@ -152,11 +152,11 @@ namespace Tautline
             return new Number { Read = read, Tag = tag, Value = value };
         }
 
-        /// <summary>The numbers of every socket that tells any now.</summary>
+        /// <summary>Returns the numbers of every socket whose counters are available.</summary>
         static IEnumerable<Measurement<long>> Tell(Number[] numbers)
         {
             MeteredSocket[] sockets;
-            // Not to be held while a socket is asked, which takes that one's lock.
+            // Do not hold this lock while reading a socket, because that takes the socket's lock.
             lock (Gate)
                 sockets = Sockets.ToArray();
             foreach (var socket in sockets)
@@ -169,7 +169,7 @@ namespace Tautline
             }
         }
 
-        /// <summary>A number of a socket, with a tag of its own unless that is null.</summary>
+        /// <summary>A number of a socket, with an additional tag unless the tag is null.</summary>
         struct Number
         {
             internal Func<SocketStatistics, long> Read;

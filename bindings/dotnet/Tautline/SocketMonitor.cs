@@ -6,19 +6,19 @@ using System.Threading.Tasks;
 
 namespace Tautline
 {
-    /// <summary>What can happen to a socket's connections.</summary>
+    /// <summary>Events of a socket's connections.</summary>
     [Flags]
     public enum SocketEvents
     {
         /// <summary>A connection was made. The value is its descriptor.</summary>
         Connected = 0x1,
-        /// <summary>Connecting takes a while.</summary>
+        /// <summary>A connect attempt is in progress.</summary>
         ConnectDelayed = 0x2,
-        /// <summary>Connecting failed and will be tried again. The value is the wait in milliseconds.</summary>
+        /// <summary>A connect attempt failed and will be retried. The value is the wait in milliseconds.</summary>
         ConnectRetried = 0x4,
-        /// <summary>The socket waits for peers.</summary>
+        /// <summary>The socket is bound and listens.</summary>
         Listening = 0x8,
-        /// <summary>It cannot wait for peers there. The value is the error.</summary>
+        /// <summary>The socket could not be bound. The value is the error.</summary>
         BindFailed = 0x10,
         /// <summary>A peer has connected. The value is the connection's descriptor.</summary>
         Accepted = 0x20,
@@ -30,21 +30,21 @@ namespace Tautline
         CloseFailed = 0x100,
         /// <summary>A connection was lost.</summary>
         Disconnected = 0x200,
-        /// <summary>Nothing follows any more.</summary>
+        /// <summary>The monitor has stopped. This is the last event.</summary>
         MonitorStopped = 0x400,
         /// <summary>A handshake failed. The value is the error.</summary>
         HandshakeFailedNoDetail = 0x800,
-        /// <summary>A peer is ready.</summary>
+        /// <summary>A handshake succeeded.</summary>
         HandshakeSucceeded = 0x1000,
-        /// <summary>A peer broke the protocol. The value says how.</summary>
+        /// <summary>A peer violated the protocol. The value is the kind of violation.</summary>
         HandshakeFailedProtocol = 0x2000,
-        /// <summary>A peer was not let in. The value is the ZAP status.</summary>
+        /// <summary>A peer was refused. The value is the ZAP status.</summary>
         HandshakeFailedAuthentication = 0x4000,
-        /// <summary>Everything.</summary>
+        /// <summary>All events.</summary>
         All = 0xffff,
     }
 
-    /// <summary>Something that has happened.</summary>
+    /// <summary>An event of a socket's connections.</summary>
     public sealed class MonitorEvent
     {
         internal MonitorEvent(SocketEvents type, int value, string endpoint)
@@ -56,45 +56,45 @@ namespace Tautline
             RoutingId = new byte[0];
         }
 
-        /// <summary>What.</summary>
+        /// <summary>The kind of event.</summary>
         public SocketEvents Type { get; private set; }
 
-        /// <summary>More about it; see <see cref="SocketEvents"/>.</summary>
+        /// <summary>The value of the event; see <see cref="SocketEvents"/>.</summary>
         public int Value { get; private set; }
 
-        /// <summary>Where: what was bound or connected.</summary>
+        /// <summary>The bound or connected endpoint.</summary>
         public string Endpoint { get; private set; }
 
-        /// <summary>Our end of the connection; may be empty. This and what follows only Tautline tells.</summary>
+        /// <summary>Our end of the connection; may be empty. This and the following properties need Tautline.</summary>
         public string Local { get; internal set; }
 
         /// <summary>The peer's end of the connection; may be empty.</summary>
         public string Remote { get; internal set; }
 
-        /// <summary>The routing id that the peer has given itself, of <see cref="SocketEvents.HandshakeSucceeded"/> and
-        /// <see cref="SocketEvents.Disconnected"/>; else empty.</summary>
+        /// <summary>The routing id that the peer has set for itself, in <see cref="SocketEvents.HandshakeSucceeded"/> and
+        /// <see cref="SocketEvents.Disconnected"/>; otherwise empty.</summary>
         public byte[] RoutingId { get; internal set; }
 
-        /// <summary>The peer's address as messages show it, of the same events.</summary>
+        /// <summary>The peer's address (<c>Peer-Address</c> of its messages), in the same events.</summary>
         public string Host { get; internal set; }
 
-        /// <summary>What the authentication handler has said the peer is, of the same events.</summary>
+        /// <summary>The user id that the authentication handler assigned to the peer, in the same events.</summary>
         public string UserId { get; internal set; }
 
-        /// <summary>Why, in words; may be empty.</summary>
+        /// <summary>The reason in words; may be empty.</summary>
         public string Reason { get; internal set; }
 
-        /// <summary>What a peer has shown whose handshake has failed, if it has come so far; else null.</summary>
+        /// <summary>The credentials of a peer whose handshake has failed; null if the peer did not present any.</summary>
         public PeerClaim Claim { get; internal set; }
 
-        /// <summary>All of it.</summary>
+        /// <summary>Returns all properties as text.</summary>
         public override string ToString()
         {
             return Type + " " + Value + " " + Endpoint;
         }
     }
 
-    /// <summary>What a peer has shown whose handshake has failed, and what the authentication handler has said of it.</summary>
+    /// <summary>The credentials of a peer whose handshake has failed, and the answer of the authentication handler.</summary>
     public sealed class PeerClaim
     {
         internal PeerClaim(string mechanism, byte[] name, string reason)
@@ -107,31 +107,31 @@ namespace Tautline
         /// <summary>The mechanism: <c>PLAIN</c>, <c>CURVE</c>.</summary>
         public string Mechanism { get; private set; }
 
-        /// <summary>Its public key, or its user name.</summary>
+        /// <summary>The public key or the user name of the peer.</summary>
         public byte[] Name { get; private set; }
 
-        /// <summary>What the handler has said of it; may be empty.</summary>
+        /// <summary>The answer of the handler; may be empty.</summary>
         public string Reason { get; private set; }
     }
 
-    /// <summary>Tells what happens to a socket's connections. Any thread may have it, one at a time.</summary>
+    /// <summary>Reports the events of a socket's connections. Any thread may use it, one at a time.</summary>
     public sealed class SocketMonitor : IDisposable
     {
         static int number;
 
-        /// <summary>Events of the bound end. Others may be of either.</summary>
+        /// <summary>Events of a bound endpoint. All others can concern bound or connected endpoints.</summary>
         const SocketEvents AtBoundEnd = SocketEvents.Listening | SocketEvents.BindFailed | SocketEvents.Accepted | SocketEvents.AcceptFailed;
 
         readonly Socket watched;
         readonly Socket events;
         readonly SocketEvents wanted;
-        /// <summary>What was bound.</summary>
+        /// <summary>The bound endpoints.</summary>
         readonly List<string> bound = new List<string>();
 
-        /// <summary>Begins to watch. A socket has one monitor at a time.</summary>
+        /// <summary>Starts to monitor a socket. A socket has at most one monitor.</summary>
         /// <param name="context">The socket's context.</param>
         /// <param name="socket">The socket.</param>
-        /// <param name="which">What to tell.</param>
+        /// <param name="which">The events to report.</param>
         public unsafe SocketMonitor(Context context, Socket socket, SocketEvents which = SocketEvents.All)
         {
             watched = Argument.NotNull(socket, nameof(socket));
@@ -148,10 +148,10 @@ namespace Tautline
             events.Connect(endpoint);
         }
 
-        /// <summary>Whether the last event there is has been received.</summary>
+        /// <summary>True if the last event has been received.</summary>
         internal bool HasStopped { get; private set; }
 
-        /// <summary>Waits for the next event. After <see cref="SocketEvents.MonitorStopped"/> there is none.</summary>
+        /// <summary>Waits for the next event. <see cref="SocketEvents.MonitorStopped"/> is the last one.</summary>
         public MonitorEvent Receive()
         {
             for (;;)
@@ -162,10 +162,10 @@ namespace Tautline
             }
         }
 
-        /// <summary>Waits for the next event for a while.</summary>
-        /// <param name="timeout">How long at most.</param>
+        /// <summary>Waits for the next event, up to a timeout.</summary>
+        /// <param name="timeout">The maximum time to wait.</param>
         /// <param name="happened">The event.</param>
-        /// <returns>Whether there was one.</returns>
+        /// <returns>True if an event was received.</returns>
         public bool TryReceive(TimeSpan timeout, out MonitorEvent happened)
         {
             var watch = Stopwatch.StartNew();
@@ -179,8 +179,8 @@ namespace Tautline
             return happened != null;
         }
 
-        /// <summary>Waits for the next event without holding up a thread.</summary>
-        /// <param name="token">Takes the wish back.</param>
+        /// <summary>Waits for the next event without blocking a thread.</summary>
+        /// <param name="token">Cancels the operation.</param>
         public async Task<MonitorEvent> ReceiveAsync(CancellationToken token = default(CancellationToken))
         {
             for (;;)
@@ -193,16 +193,17 @@ namespace Tautline
 
 #if SPANS
         /// <summary>Waits for event after event, for <c>await foreach</c>. The stream ends after
-        /// <see cref="SocketEvents.MonitorStopped"/>, which comes when the socket is disposed, if it is among the events to tell.</summary>
-        /// <param name="token">Ends the stream with an <see cref="OperationCanceledException"/>. No event is lost by it.</param>
-        /// <exception cref="ObjectDisposedException">While it waits, if the monitor is disposed.</exception>
+        /// <see cref="SocketEvents.MonitorStopped"/>, which arrives when the socket is disposed, if it is among the reported
+        /// events.</summary>
+        /// <param name="token">Ends the stream with an <see cref="OperationCanceledException"/>. No event is lost.</param>
+        /// <exception cref="ObjectDisposedException">The monitor is disposed during the wait.</exception>
         public IAsyncEnumerable<MonitorEvent> ReceiveAllAsync(CancellationToken token = default(CancellationToken))
         {
             return new Stream<MonitorEvent>(token, either => new EventSteps(this, either));
         }
 #endif
 
-        /// <summary>Stops watching. To be called by the thread that may use the socket.</summary>
+        /// <summary>Stops monitoring. Call it on the thread that may use the socket.</summary>
         public unsafe void Dispose()
         {
             using (watched.Locked())
@@ -214,7 +215,7 @@ namespace Tautline
             events.Dispose();
         }
 
-        /// <summary>An event, or null if it is one that was only asked for to know what is bound.</summary>
+        /// <summary>Parses an event. Returns null for an event that serves only to track the bound endpoints.</summary>
         MonitorEvent Parse(List<byte[]> parts)
         {
             var happened = Library.IsTautline ? Detailed(parts) : Plain(parts);
@@ -222,7 +223,7 @@ namespace Tautline
             return (happened.Type & wanted) != 0 ? happened : null;
         }
 
-        /// <summary>Of version 1.</summary>
+        /// <summary>Parses an event of version 1.</summary>
         static MonitorEvent Plain(List<byte[]> parts)
         {
             if (parts.Count != 2 || parts[0].Length != 6)
@@ -230,7 +231,7 @@ namespace Tautline
             return new MonitorEvent((SocketEvents)BitConverter.ToUInt16(parts[0], 0), BitConverter.ToInt32(parts[0], 2), Text(parts[1]));
         }
 
-        /// <summary>Of version 3: number, count of values, the values, and texts.</summary>
+        /// <summary>Parses an event of version 3: number, count of values, the values, and texts.</summary>
         MonitorEvent Detailed(List<byte[]> parts)
         {
             if (parts.Count < 2 || parts[0].Length != 8 || parts[1].Length != 8)
@@ -253,7 +254,7 @@ namespace Tautline
             };
         }
 
-        /// <summary>The end that the program has bound or connected.</summary>
+        /// <summary>Returns the endpoint that the program has bound or connected.</summary>
         string Given(SocketEvents type, string local, string remote)
         {
             bool isBound = bound.Contains(local);

@@ -3,23 +3,23 @@ using System.Runtime.InteropServices;
 
 namespace Tautline
 {
-    /// <summary>What there is between a socket and a peer.</summary>
+    /// <summary>State of the connection between a socket and a peer.</summary>
     public enum PeerState
     {
-        /// <summary>Not reached yet, or lost and perhaps coming back. What is sent is queued.</summary>
+        /// <summary>Not connected yet, or lost and possibly reconnecting. Sent messages are queued.</summary>
         Connecting = 0,
 
         /// <summary>Messages flow.</summary>
         Connected = 1,
 
-        /// <summary>Gone for good; something that it has sent may still be received.</summary>
+        /// <summary>Gone for good. Messages from the peer may still be received.</summary>
         Gone = 2,
 
-        /// <summary>The socket is closed, and something is still to be sent.</summary>
+        /// <summary>The socket is closed and still sends queued messages.</summary>
         Lingering = 3,
     }
 
-    /// <summary>A peer of a socket, and what has gone to it and come from it; see <see cref="Socket.GetPeers"/>.</summary>
+    /// <summary>A peer of a socket with its traffic counters; see <see cref="Socket.GetPeers"/>.</summary>
     public sealed unsafe class SocketPeer
     {
         /// <summary>A <c>zmq_tautline_peer_t</c>.</summary>
@@ -72,73 +72,73 @@ namespace Tautline
             }
         }
 
-        /// <summary>Names it in the socket, as long as it is there.</summary>
+        /// <summary>Identifies the peer within the socket while the peer exists.</summary>
         public long Id { get; }
 
-        /// <summary>Since when the present connection is there; null before the first one, and for inproc.</summary>
+        /// <summary>Start time of the current connection; null before the first connection, and for inproc.</summary>
         public DateTime? Since { get; }
 
-        /// <summary>Messages handed to its queue.</summary>
+        /// <summary>Messages put into the peer's queue.</summary>
         public long MessagesSent { get; }
 
-        /// <summary>Their bytes, with the frames' headers.</summary>
+        /// <summary>Bytes of these messages, including frame headers.</summary>
         public long BytesSent { get; }
 
-        /// <summary>Messages received from it.</summary>
+        /// <summary>Messages received from the peer.</summary>
         public long MessagesReceived { get; }
 
-        /// <summary>Their bytes, with the frames' headers.</summary>
+        /// <summary>Bytes of these messages, including frame headers.</summary>
         public long BytesReceived { get; }
 
-        /// <summary>Messages that wait to be sent to it.</summary>
+        /// <summary>Messages that wait to be sent to the peer.</summary>
         public long QueuedOut { get; }
 
-        /// <summary>Their bytes.</summary>
+        /// <summary>Bytes of these messages.</summary>
         public long QueuedOutBytes { get; }
 
-        /// <summary>Messages from it that wait for the program.</summary>
+        /// <summary>Messages from the peer that the program has not received yet.</summary>
         public long QueuedIn { get; }
 
-        /// <summary>Their bytes.</summary>
+        /// <summary>Bytes of these messages.</summary>
         public long QueuedInBytes { get; }
 
-        /// <summary>Messages not sent because it was at its high-water mark.</summary>
+        /// <summary>Messages dropped because the peer was at its high-water mark.</summary>
         public long Dropped { get; }
 
-        /// <summary>How often a message has found the queue to it full.</summary>
+        /// <summary>Number of messages that found the peer's queue full.</summary>
         public long Full { get; }
 
-        /// <summary>How often it was lost and found again.</summary>
+        /// <summary>Number of reconnects to the peer.</summary>
         public long Reconnects { get; }
 
-        /// <summary>How long the last heartbeat took there and back; null if there was none.</summary>
+        /// <summary>Round-trip time of the last heartbeat; null without heartbeats.</summary>
         public TimeSpan? RoundTrip { get; }
 
-        /// <summary>What there is between the socket and it.</summary>
+        /// <summary>State of the connection.</summary>
         public PeerState State { get; }
 
-        /// <summary>Whether this socket has connected to it; else it has come.</summary>
+        /// <summary>True if this socket connected to the peer, false if the peer connected to this socket.</summary>
         public bool ConnectedHere { get; }
 
-        /// <summary>Whether bytes go through shared memory.</summary>
+        /// <summary>True if bytes go through shared memory.</summary>
         public bool SharedMemory { get; }
 
-        /// <summary>By which ROUTER and others know it; may be empty.</summary>
+        /// <summary>Routing id by which ROUTER and other sockets know the peer; may be empty.</summary>
         public byte[] RoutingId { get; }
 
-        /// <summary>Its end of the connection; empty for inproc.</summary>
+        /// <summary>The peer's end of the connection; empty for inproc.</summary>
         public string Address { get; }
 
-        /// <summary>Our end.</summary>
+        /// <summary>Our end of the connection.</summary>
         public string Local { get; }
 
-        /// <summary>What was bound or connected here.</summary>
+        /// <summary>The endpoint that was bound or connected on this side.</summary>
         public string Endpoint { get; }
 
-        /// <summary>What the authentication handler has said it is.</summary>
+        /// <summary>User id that the authentication handler assigned to the peer.</summary>
         public string UserId { get; }
 
-        /// <summary>Its address as messages show it.</summary>
+        /// <summary>The peer's address (<c>Peer-Address</c> of its messages).</summary>
         public string Host { get; }
 
         /// <summary>The security mechanism: <c>NULL</c>, <c>PLAIN</c>, <c>CURVE</c>; empty for inproc.</summary>

@@ -2,32 +2,32 @@ using System.Runtime.InteropServices;
 
 namespace Tautline
 {
-    /// <summary>What a socket has done so far; see <see cref="Socket.Statistics"/>.</summary>
+    /// <summary>Counters of a socket; see <see cref="Socket.Statistics"/>.</summary>
     [StructLayout(LayoutKind.Sequential)]
     public struct SocketStatistics
     {
         readonly ulong messagesSent, bytesSent, messagesReceived, bytesReceived, droppedFull, droppedUnroutable, lost, queuedOut,
             queuedIn, peers, reconnects, failedConnects, failedHandshakes;
 
-        /// <summary>Messages handed to the peers' queues.</summary>
+        /// <summary>Messages put into the peers' queues.</summary>
         public long MessagesSent { get { return (long)messagesSent; } }
 
-        /// <summary>Their bytes, with the frames' headers.</summary>
+        /// <summary>Bytes of these messages, including frame headers.</summary>
         public long BytesSent { get { return (long)bytesSent; } }
 
         /// <summary>Messages received by the program.</summary>
         public long MessagesReceived { get { return (long)messagesReceived; } }
 
-        /// <summary>Their bytes, with the frames' headers.</summary>
+        /// <summary>Bytes of these messages, including frame headers.</summary>
         public long BytesReceived { get { return (long)bytesReceived; } }
 
-        /// <summary>Not sent because a peer was at its high-water mark (publishers, routers).</summary>
+        /// <summary>Messages dropped because a peer was at its high-water mark (publishers, routers).</summary>
         public long DroppedFull { get { return (long)droppedFull; } }
 
-        /// <summary>Not sent because no peer has that routing id (ROUTER).</summary>
+        /// <summary>Messages dropped because no peer has that routing id (ROUTER).</summary>
         public long DroppedUnroutable { get { return (long)droppedUnroutable; } }
 
-        /// <summary>Queued for peers that have gone for good.</summary>
+        /// <summary>Messages that were queued for peers that are gone for good.</summary>
         public long Lost { get { return (long)lost; } }
 
         /// <summary>Messages now waiting to be sent.</summary>
@@ -36,19 +36,19 @@ namespace Tautline
         /// <summary>Messages now waiting for the program.</summary>
         public long QueuedIn { get { return (long)queuedIn; } }
 
-        /// <summary>Peers that are connected, or being connected to.</summary>
+        /// <summary>Peers that are connected or being connected to.</summary>
         public long Peers { get { return (long)peers; } }
 
-        /// <summary>Peers lost and found again.</summary>
+        /// <summary>Number of reconnects.</summary>
         public long Reconnects { get { return (long)reconnects; } }
 
-        /// <summary>Attempts to connect that came to nothing.</summary>
+        /// <summary>Failed connect attempts.</summary>
         public long FailedConnects { get { return (long)failedConnects; } }
 
-        /// <summary>Peers that broke off, or were not let in.</summary>
+        /// <summary>Handshakes that the peer aborted or that were refused.</summary>
         public long FailedHandshakes { get { return (long)failedHandshakes; } }
 
-        /// <summary>All of them by name, for a log.</summary>
+        /// <summary>Returns all counters with their names, for a log.</summary>
         public override string ToString()
         {
             return "MessagesSent=" + MessagesSent + " BytesSent=" + BytesSent + " MessagesReceived=" + MessagesReceived

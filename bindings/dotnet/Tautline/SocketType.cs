@@ -1,21 +1,21 @@
 namespace Tautline
 {
-    /// <summary>The pattern that a socket plays a part in.</summary>
+    /// <summary>The type of a socket, its role in a messaging pattern.</summary>
     public enum SocketType
     {
-        /// <summary>One peer, both ways.</summary>
+        /// <summary>Exchanges messages with one peer in both directions.</summary>
         Pair = 0,
-        /// <summary>Publishes to all that subscribe.</summary>
+        /// <summary>Publishes messages to all subscribers.</summary>
         Publisher = 1,
-        /// <summary>Receives what it has subscribed to.</summary>
+        /// <summary>Receives the messages that it has subscribed to.</summary>
         Subscriber = 2,
-        /// <summary>Asks, and waits for the answer.</summary>
+        /// <summary>Sends a request and waits for the reply.</summary>
         Request = 3,
-        /// <summary>Answers.</summary>
+        /// <summary>Receives requests and sends replies.</summary>
         Reply = 4,
-        /// <summary>Asks many without waiting.</summary>
+        /// <summary>Sends requests to many peers without waiting for replies.</summary>
         Dealer = 5,
-        /// <summary>Answers by name, in any order.</summary>
+        /// <summary>Addresses each peer by its routing id, in any order.</summary>
         Router = 6,
         /// <summary>Collects work.</summary>
         Pull = 7,

@@ -1,76 +1,76 @@
 namespace Tautline
 {
-    /// <summary>One peer, both ways.</summary>
+    /// <summary>Exchanges messages with one peer in both directions.</summary>
     public sealed class PairSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public PairSocket(Context context)
             : base(context, SocketType.Pair)
         {
         }
     }
 
-    /// <summary>Publishes to all that subscribe.</summary>
+    /// <summary>Publishes messages to all subscribers.</summary>
     public sealed class PublisherSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public PublisherSocket(Context context)
             : base(context, SocketType.Publisher)
         {
         }
     }
 
-    /// <summary>Receives what it has subscribed to (<see cref="Socket.Subscribe(string)"/>).</summary>
+    /// <summary>Receives the messages that it has subscribed to (<see cref="Socket.Subscribe(string)"/>).</summary>
     public sealed class SubscriberSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public SubscriberSocket(Context context)
             : base(context, SocketType.Subscriber)
         {
         }
     }
 
-    /// <summary>Asks, and waits for the answer.</summary>
+    /// <summary>Sends a request and waits for the reply.</summary>
     public sealed class RequestSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public RequestSocket(Context context)
             : base(context, SocketType.Request)
         {
         }
     }
 
-    /// <summary>Answers.</summary>
+    /// <summary>Receives requests and sends replies.</summary>
     public sealed class ReplySocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public ReplySocket(Context context)
             : base(context, SocketType.Reply)
         {
         }
     }
 
-    /// <summary>Asks many without waiting.</summary>
+    /// <summary>Sends requests to many peers without waiting for replies.</summary>
     public sealed class DealerSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public DealerSocket(Context context)
             : base(context, SocketType.Dealer)
         {
         }
     }
 
-    /// <summary>Answers by name, in any order.</summary>
+    /// <summary>Addresses each peer by its routing id, in any order.</summary>
     public sealed class RouterSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public RouterSocket(Context context)
             : base(context, SocketType.Router)
         {
@@ -80,8 +80,8 @@ namespace Tautline
     /// <summary>Collects work.</summary>
     public sealed class PullSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public PullSocket(Context context)
             : base(context, SocketType.Pull)
         {
@@ -91,8 +91,8 @@ namespace Tautline
     /// <summary>Distributes work.</summary>
     public sealed class PushSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public PushSocket(Context context)
             : base(context, SocketType.Push)
         {
@@ -102,8 +102,8 @@ namespace Tautline
     /// <summary>A publisher that sees the subscriptions.</summary>
     public sealed class XPublisherSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public XPublisherSocket(Context context)
             : base(context, SocketType.XPublisher)
         {
@@ -113,8 +113,8 @@ namespace Tautline
     /// <summary>A subscriber that sends its subscriptions as messages.</summary>
     public sealed class XSubscriberSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public XSubscriberSocket(Context context)
             : base(context, SocketType.XSubscriber)
         {
@@ -124,8 +124,8 @@ namespace Tautline
     /// <summary>Plain TCP.</summary>
     public sealed class StreamSocket : Socket
     {
-        /// <summary>One in that context.</summary>
-        /// <param name="context">What it lives in.</param>
+        /// <summary>Creates a socket in a context.</summary>
+        /// <param name="context">The context of the socket.</param>
         public StreamSocket(Context context)
             : base(context, SocketType.Stream)
         {

@@ -6,7 +6,7 @@ using System.Threading.Tasks;
 
 namespace Tautline
 {
-    /// <summary>What is received one by one; every enumeration begins anew.</summary>
+    /// <summary>A stream of received items. Every enumeration starts a new receive loop.</summary>
     internal sealed class Stream<T> : IAsyncEnumerable<T>
     {
         readonly Func<CancellationToken, Steps<T>> begin;
@@ -31,8 +31,8 @@ namespace Tautline
         }
     }
 
-    /// <summary>One enumeration. It takes one message with each step and none ahead, so that
-    /// whoever stops has lost none.</summary>
+    /// <summary>One enumeration. Each step takes one message without prefetching, so that stopping
+    /// early loses no message.</summary>
     internal abstract class Steps<T> : IAsyncEnumerator<T>
     {
         CancellationTokenSource source;
@@ -67,7 +67,7 @@ namespace Tautline
 
         public ValueTask DisposeAsync()
         {
-            // The library may be writing to what would be freed.
+            // The library may still write to the memory that Dispose would free.
             if (Waits)
                 throw new NotSupportedException("The last step has not come to its end.");
             ended = true;
@@ -76,20 +76,20 @@ namespace Tautline
             return default(ValueTask);
         }
 
-        /// <summary>Disposes of it at the end.</summary>
+        /// <summary>Takes ownership, and disposes of the source at the end.</summary>
         internal void Own(CancellationTokenSource linked)
         {
             source = linked;
         }
 
-        /// <summary>A step without waiting, and without allocating; false if that cannot
-        /// be.</summary>
+        /// <summary>Tries a step without waiting or allocating. Returns false if that is
+        /// impossible.</summary>
         protected virtual bool TryStep()
         {
             return false;
         }
 
-        /// <summary>A step; false at the end.</summary>
+        /// <summary>Makes one step. Returns false at the end.</summary>
         protected abstract Task<bool> Step();
 
         protected virtual void Release()
@@ -97,7 +97,7 @@ namespace Tautline
         }
     }
 
-    /// <summary>Parts, received into one message again and again.</summary>
+    /// <summary>Parts, all received into the same message.</summary>
     internal sealed class PartSteps<T> : Steps<T>
     {
         readonly Socket socket;
@@ -129,7 +129,7 @@ namespace Tautline
         protected override bool TryStep()
         {
             known = false;
-            // Whoever got it may have disposed of it.
+            // The consumer may have disposed of the message.
             if (message.IsDisposed)
                 message = new Message();
             return socket.TryPart(message, Token) >= 0;
@@ -146,7 +146,7 @@ namespace Tautline
         }
     }
 
-    /// <summary>Messages with all their parts.</summary>
+    /// <summary>Complete messages with all their parts.</summary>
     internal sealed class MultipartSteps : Steps<List<byte[]>>
     {
         readonly Socket socket;

@@ -3,7 +3,7 @@ using System.Diagnostics;
 
 namespace Tautline
 {
-    /// <summary>One send or receive, and how it goes on when a signal has interrupted it or the socket was not ready.</summary>
+    /// <summary>One send or receive, with the retries after a signal or when the socket was not ready.</summary>
     internal unsafe struct Transfer
     {
         internal enum Kind
@@ -37,7 +37,7 @@ namespace Tautline
             get { return (flags & Native.DontWait) == 0; }
         }
 
-        /// <summary>The call itself, without waiting if `more` is DontWait.</summary>
+        /// <summary>Makes the call, without waiting if `more` is DontWait.</summary>
         int Call(IntPtr socket, int more)
         {
             switch (kind)
@@ -49,17 +49,17 @@ namespace Tautline
             }
         }
 
-        /// <summary>Tries without waiting; -1 if the socket is not ready.</summary>
+        /// <summary>Tries without waiting. Returns -1 if the socket is not ready.</summary>
         internal int Try(IntPtr socket)
         {
             int result = Call(socket, Native.DontWait);
             return result >= 0 ? result : new Transfer(kind, data, (int)size, flags | Native.DontWait).Failed(socket, Native.zmq_errno());
         }
 
-        /// <summary>What to do after the call has returned -1.</summary>
+        /// <summary>Handles a call that has returned -1.</summary>
         /// <param name="socket">The socket.</param>
-        /// <param name="number">What zmq_errno has said to the method that made the call: see <see cref="Native"/>.</param>
-        /// <returns>What it returns in the end; -1 means that the socket was not ready in time. Other errors are thrown.</returns>
+        /// <param name="number">The value of zmq_errno, read by the method that made the call: see <see cref="Native"/>.</param>
+        /// <returns>The final result; -1 means that the socket was not ready in time. Throws on other errors.</returns>
         internal int Failed(IntPtr socket, int number)
         {
             int result = -1;
@@ -80,7 +80,7 @@ namespace Tautline
                 }
                 if (timeout == -2)
                 {
-                    // The time before the signal is not known any more. It counts once: later signals prolong nothing.
+                    // The time before the signal is unknown. It is added only once: later signals do not prolong the wait.
                     int option;
                     UIntPtr length = (UIntPtr)sizeof(int);
                     ZmqException.Check(Native.zmq_getsockopt(socket, Sends ? Option.SendTimeout : Option.ReceiveTimeout, &option, &length));

@@ -7,7 +7,7 @@ namespace Tautline
     {
         const string Digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
-        /// <summary>The text of these bytes.</summary>
+        /// <summary>Encodes bytes as text.</summary>
         /// <param name="data">The bytes, a multiple of 4.</param>
         public static string Encode(byte[] data)
         {
@@ -28,9 +28,9 @@ namespace Tautline
             return new string(text);
         }
 
-        /// <summary>The bytes of this text.</summary>
+        /// <summary>Decodes text to bytes.</summary>
         /// <param name="text">The text, a multiple of 5 characters.</param>
-        /// <exception cref="FormatException">If it is not Z85.</exception>
+        /// <exception cref="FormatException">The text is not Z85.</exception>
         public static byte[] Decode(string text)
         {
             if (Argument.NotNull(text, nameof(text)).Length % 5 != 0)

@@ -2,67 +2,67 @@ using System;
 
 namespace Tautline
 {
-    /// <summary>The errors that ZeroMQ itself adds, and the commonest of the system's, with Linux's numbers.</summary>
-    /// <remarks>Any other number of the system may stand in <see cref="ZmqException.Error"/>, too.</remarks>
+    /// <summary>The errors that ZeroMQ adds, and the most common system errors, with Linux's numbers.</summary>
+    /// <remarks><see cref="ZmqException.Error"/> can also hold any other error number of the system.</remarks>
     public enum Errno
     {
         /// <summary>The caller may not do this.</summary>
         Permission = 1,
-        /// <summary>Nothing there: an inproc endpoint that nobody has bound, or a file or an endpoint unknown.</summary>
+        /// <summary>Not found: an unbound inproc endpoint, an unknown file or an unknown endpoint.</summary>
         NotFound = 2,
-        /// <summary>A signal came while waiting. The binding itself goes on waiting where it can.</summary>
+        /// <summary>A signal interrupted the wait. Where possible, the binding resumes the wait itself.</summary>
         Interrupted = 4,
-        /// <summary>Not now: nothing to receive, nobody to send to, or the time allowed is over.</summary>
+        /// <summary>The socket is not ready: no message to receive, no peer to send to, or the timeout has passed.</summary>
         Again = 11,
         /// <summary>No memory.</summary>
         NoMemory = 12,
-        /// <summary>A pointer that is none.</summary>
+        /// <summary>An invalid pointer.</summary>
         BadAddress = 14,
         /// <summary>The resource is busy.</summary>
         Busy = 16,
         /// <summary>No such device or interface.</summary>
         NoDevice = 19,
-        /// <summary>An argument or an option that is not allowed.</summary>
+        /// <summary>An invalid argument or option.</summary>
         InvalidArgument = 22,
         /// <summary>Too many sockets in the context.</summary>
         TooManyFiles = 24,
         /// <summary>A message that is too long.</summary>
         MessageSize = 90,
-        /// <summary>A protocol that the library does not have.</summary>
+        /// <summary>A transport protocol that the library does not support.</summary>
         ProtocolNotSupported = 93,
         /// <summary>The socket's type cannot do this.</summary>
         NotSupported = 95,
-        /// <summary>Somebody has the address already.</summary>
+        /// <summary>The address is already in use.</summary>
         AddressInUse = 98,
-        /// <summary>The address is not this machine's.</summary>
+        /// <summary>The address does not belong to this machine.</summary>
         AddressNotAvailable = 99,
-        /// <summary>The socket has been closed, or never was one.</summary>
+        /// <summary>The socket is closed or invalid.</summary>
         NotASocket = 88,
         /// <summary>A mandatory ROUTER does not know the peer.</summary>
         HostUnreachable = 113,
         /// <summary>The socket's pattern does not allow this now, for example a second request before the answer.</summary>
         StateMachine = 156384763,
-        /// <summary>The socket's type does not go with that protocol.</summary>
+        /// <summary>The socket's type does not support that protocol.</summary>
         IncompatibleProtocol = 156384764,
         /// <summary>The context has been shut down.</summary>
         Terminated = 156384765,
-        /// <summary>No I/O thread for this.</summary>
+        /// <summary>There is no suitable I/O thread.</summary>
         NoThread = 156384766,
     }
 
-    /// <summary>What the library has refused, with its number.</summary>
+    /// <summary>An error of the library, with its number.</summary>
     public class ZmqException : Exception
     {
-        /// <summary>An exception for a number.</summary>
+        /// <summary>Creates an exception for an error number.</summary>
         /// <param name="error">The number, as zmq_errno(3) gives it.</param>
         public ZmqException(Errno error)
             : this(error, Describe(error))
         {
         }
 
-        /// <summary>An exception for a number, with one's own words.</summary>
+        /// <summary>Creates an exception for an error number, with a custom message.</summary>
         /// <param name="error">The number, as zmq_errno(3) gives it.</param>
-        /// <param name="message">The words.</param>
+        /// <param name="message">The message.</param>
         public ZmqException(Errno error, string message)
             : base(message)
         {
@@ -104,7 +104,7 @@ namespace Tautline
                 ? new ContextTerminatedException() : new ZmqException(error, Describe(error) + ": " + what);
         }
 
-        /// <summary>The exception for an error of sending or receiving, with what the socket's pattern wants.</summary>
+        /// <summary>Creates the exception for a failed send or receive, with the call that the socket's pattern requires.</summary>
         internal static Exception Of(Errno error, IntPtr socket, bool sending)
         {
             if (error != Errno.StateMachine && error != Errno.NotSupported)

@@ -1,4 +1,4 @@
-// What is wrong with an endpoint that was refused, for the text of the error.
+// Explains why an endpoint was refused, for the text of the error.
 "use strict"
 
 // The longest path of an ipc endpoint.

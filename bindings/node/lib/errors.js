@@ -8,10 +8,10 @@ const { addon } = require("./native")
 const numbers = new Map([...Object.entries(os.constants.errno), ...addon.ownErrors()])
 const names = new Map([...numbers].map(([name, number]) => [number, name]))
 
-// Names of which the system has two.
+// Error numbers for which the system has two names.
 names.set(numbers.get("EAGAIN"), "EAGAIN").set(numbers.get("ENOTSUP"), "ENOTSUP")
 
-// Where they are not the system's. All are those of `zeromq`.
+// Texts that differ from the system's. All are the texts of `zeromq`.
 const texts = {
   EAGAIN: "Operation was not possible or timed out",
   EBADF: "Socket is closed",
@@ -51,7 +51,7 @@ function optionFailure(errno, fault) {
   return made
 }
 
-// A request or a reply out of turn is told what has to come first.
+// Error for a request or a reply out of turn: says which call must come first.
 function turnFailure(errno, type, sending) {
   const made = failure(errno)
   const turn = turns[type]
@@ -65,7 +65,7 @@ const turns = {
   4: ["a Reply must receive a request first", "a Reply must answer the last request first"],
 }
 
-// Returns what is not an error, throws what is.
+// Throws if the result is an error, and returns it otherwise.
 function checked(result, address) {
   if (result < 0) throw failure(-result, address)
   return result

@@ -1,4 +1,4 @@
-// What the library is and can do, and keys.
+// Versions and capabilities of the library, and key pairs.
 "use strict"
 
 const crypto = require("node:crypto")

@@ -1,4 +1,4 @@
-// The kinds of sockets: what each has beside what all have.
+// The socket classes, with the methods and options that not all of them share.
 "use strict"
 
 const { checked } = require("./errors")

@@ -1,4 +1,4 @@
-// What can be sent: bytes and strings as they are, everything else as one of them.
+// Converts values for sending: bytes and strings stay as they are, all other values become one of them.
 "use strict"
 
 const NOTHING = new Uint8Array(0)

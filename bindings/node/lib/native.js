@@ -1,7 +1,8 @@
 // The addon for this platform, and the runtime that calls back from it.
 //
-// It comes with a package of its own, which npm chooses by `os`, `cpu` and `libc`. One that lies beside this file is taken first: in a
-// clone it is built there, and whoever moves a bundle to where there are no packages puts it there.
+// The addon comes in a separate package, which npm selects by `os`, `cpu` and `libc`. An addon beside this file has priority: a
+// clone
+// builds it there, and a bundle that runs without packages is deployed with the addon beside it.
 "use strict"
 
 const { createRequire } = require("node:module")
@@ -9,13 +10,13 @@ const { join } = require("node:path")
 const { isMainThread } = require("node:worker_threads")
 const { platform, platforms } = require("./platform")
 
-// Not `require`: a bundler would look for what it names while it bundles, on a platform that need not be the program's. A bundle of ES
+// Not `require`: a bundler would resolve it at bundling time, possibly on another platform than the program's. A bundle of ES
 // modules has no `__filename`.
 const here = typeof __filename === "string" ? __filename : (process.argv[1] ?? join(process.cwd(), "_"))
 const requireAtRunTime = createRequire(here)
 
 function load() {
-  // It would load there, and end the process at the first wait.
+  // On Bun the addon would load, and then crash the process at the first wait.
   if (process.versions.bun) throw new Error("tautline does not run on Bun: that lacks the functions of libuv which watch descriptors")
   if (process.versions.deno) throw new Error("tautline does not run on Deno: that lacks functions of libuv's event loop, such as uv_prepare_init")
   const name = platform()
@@ -48,7 +49,7 @@ const addon = load()
 const ready = Symbol("ready")
 const runtime = new addon.Runtime((socket, status) => socket[ready](status), isMainThread)
 
-// What is called for every message: send, sendText, receive, wait, with a socket's number.
+// The calls made for every message: send, sendText, receive, wait. Each takes a socket's number.
 const calls = runtime.calls()
 
 module.exports = { addon, calls, ready, runtime }

@@ -1,4 +1,4 @@
-// What happens to a socket's connections, as events.
+// Events of a socket's connections.
 "use strict"
 
 const { EventEmitter } = require("node:events")
@@ -10,7 +10,7 @@ const { internals } = require("./socket")
 // All events of libzmq's first monitor interface.
 const EVERYTHING = 0xffff
 
-// By the numbers of zmq.h: the name here, and what the value means.
+// Maps the event numbers of zmq.h to the name here and the meaning of the value.
 const events = new Map([
   [0x0001, ["connect"]],
   [0x0002, ["connect:delay"]],
@@ -73,13 +73,13 @@ function authError(value) {
 
 let observers = 0
 
-// Events of the bound end. Others may be of either.
+// Events of a bound endpoint. All others can concern bound or connected endpoints.
 const atBoundEnd = new Set(["bind", "bind:error", "accept", "accept:error"])
 
 class Observer {
   #pair
   #emitter = null
-  // What was bound.
+  // The bound endpoints.
   #bound = new Set()
 
   constructor(socket) {
@@ -109,13 +109,13 @@ class Observer {
     const [type, details] = events.get(Number(word(parts[0]))) ?? ["unknown"]
     const value = values > 0 ? Number(word(parts[2])) : 0
     const [local, remote, routingId, host, userId, reason, mechanism, name, said] = parts.slice(2 + values)
-    // The socket was closed: nothing comes after that.
+    // The socket was closed: this is the last event.
     if (type === "end") this.close()
     const event = { type }
     const address = this.#address(type, local.toString(), remote.toString())
     if (address !== "") event.address = address
     if (details) Object.assign(event, details(value))
-    // What there is to know, and nothing else: programs may compare events.
+    // Add only the known properties, because programs may compare events.
     if (local.length > 0 && remote.length > 0) {
       event.local = local.toString()
       event.remote = remote.toString()
@@ -128,7 +128,7 @@ class Observer {
     return event
   }
 
-  // What the program has bound or connected.
+  // Returns the endpoint that the program has bound or connected.
   #address(type, local, remote) {
     if (atBoundEnd.has(type)) {
       this.#bound.add(local)

@@ -21,7 +21,7 @@ function libc() {
       fs.closeSync(file)
     }
   } catch {
-    // Not to be read: then by the report.
+    // The file is unreadable, so use the report.
   }
   if (head.includes("/ld-musl-")) return "musl"
   if (head.includes("/ld-linux")) return "gnu"

@@ -44,7 +44,7 @@ class Proxy {
     this.#control = control
     try {
       control.bindSync(name)
-      // What was received here before goes first.
+      // Forward the messages that were received here earlier first.
       for (const [from, to] of [ends, [...ends].reverse()]) {
         for (const message of internals.leftover(from)) await to.send(message)
       }

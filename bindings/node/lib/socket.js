@@ -23,7 +23,7 @@ const FIRST_TABLE = 16
 const TABLE = 1024
 // Operations that wait for nothing between two turns of the event loop.
 const PATIENCE = 512
-// How often in a row something may be worth while and fail all the same, until the event loop gets a turn.
+// Number of consecutive attempts that may fail after a wake-up before the event loop gets a turn.
 const ATTEMPTS = 3
 
 const POLLIN = 1
@@ -184,7 +184,7 @@ class Socket {
   }
 
   get peers() {
-    // Some more may come in between.
+    // More peers may connect before the second call.
     const room = new ArrayBuffer(PEER_SIZE * (this.statistics.peers + 16))
     const length = checked(this.#native.getOption(PEERS, new Uint8Array(room)))
     return Array.from({ length: length / PEER_SIZE }, (_, place) => peer(room, place * PEER_SIZE))
@@ -423,7 +423,7 @@ class Socket {
     try {
       result = this.#attempt(message, address)
     } catch (reason) {
-      // It was changed meanwhile.
+      // The memory was changed during the wait.
       this.#endWriting().reject(reason)
       return
     }

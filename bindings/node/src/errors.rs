@@ -3,12 +3,12 @@
 use napi_derive::napi;
 use tautline_core::Error;
 
-/// What a call reports for an error.
+/// Returns the number that a call reports for an error.
 pub(crate) fn code(error: Error) -> i32 {
     -error.errno()
 }
 
-/// 0, or what is reported for the error.
+/// Returns 0, or the number that is reported for the error.
 pub(crate) fn outcome(result: Result<(), Error>) -> i32 {
     result.map_or_else(code, |()| 0)
 }

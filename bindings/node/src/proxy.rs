@@ -36,7 +36,7 @@ fn start(
         let outcome = core::proxy::run(&mut frontend, Some(&mut backend), None, Some(&mut steering));
         drop((frontend, backend));
         let errno = outcome.map_or_else(core::Error::errno, |()| 0);
-        // If nobody listens any more, nobody needs to know.
+        // If the peer has closed its PAIR, the result is not needed.
         let _ = steering.send(&errno.to_ne_bytes(), Flags::DONTWAIT);
     };
     // If there is no thread to be had the sockets are closed with the closure.

@@ -20,7 +20,7 @@ use crate::errors::code;
 use crate::runtime::Shared;
 use crate::uv::{Idle, Kind, Listener, Poll};
 
-/// The wait is over: it is worth while to try again.
+/// The wait is over and the operation can be retried.
 pub(crate) const READY: i32 = 1;
 /// It goes on.
 const PENDING: i32 = 0;
@@ -40,10 +40,10 @@ pub(crate) struct Watched {
 
 #[derive(Default)]
 struct Wait {
-    /// POLLIN and POLLOUT; 0: nobody waits.
+    /// POLLIN and POLLOUT; 0 if no operation waits.
     interest: i16,
     keep_alive: bool,
-    /// The JavaScript socket is held.
+    /// True if the JavaScript socket is held.
     holds: bool,
     patience: Patience,
     idle: Option<Idle>,
@@ -143,7 +143,7 @@ impl Watched {
         self.rest(wait);
     }
 
-    /// Nobody waits: nothing keeps the loop or the JavaScript socket alive.
+    /// Stops holding the loop and the JavaScript socket, because no operation waits.
     fn rest(&self, wait: &mut Wait) {
         if let Some(idle) = &mut wait.idle {
             idle.stop();
@@ -164,7 +164,7 @@ impl Watched {
         }
     }
 
-    /// Gives up a wait that nobody is going to continue.
+    /// Abandons a wait that will not be continued.
     fn leave(&self, wait: &mut Wait) {
         let patience = std::mem::take(&mut wait.patience);
         if let Some(socket) = self.socket.borrow_mut().as_mut() {
@@ -266,7 +266,7 @@ impl Listener for Watched {
         {
             let wait = &mut *self.wait.borrow_mut();
             if wait.interest == 0 {
-                // Nobody waits for it.
+                // No operation waits for this descriptor.
                 match (handle, &mut wait.idle) {
                     (Kind::Idle, Some(idle)) => idle.stop(),
                     _ => wait.polls.iter_mut().for_each(Poll::stop),

@@ -16,7 +16,7 @@ use crate::context;
 use crate::socket::Inner;
 use crate::uv::{self, Listener, Prepare};
 
-/// After how long at the end of the process it says what it waits for.
+/// Time at the end of the process after which it reports the messages that it waits for.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// One for each JavaScript environment: the main thread, and each worker thread.
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) uv: *mut uv::Loop,
     /// The function `(socket, status)` of `lib/`, called when a socket may go on.
     on_ready: sys::napi_ref,
-    /// What Node's async hooks know the calls by.
+    /// Context that identifies the calls to Node's async hooks.
     place: sys::napi_async_context,
     /// By number; those that are open.
     sockets: RefCell<Vec<Option<Rc<Inner>>>>,

@@ -30,7 +30,7 @@ const CONFLATE: i32 = 54;
 /// Reading it takes note of the news.
 const EVENTS: i32 = 15;
 
-/// What JavaScript holds of a socket.
+/// The native object behind a JavaScript socket.
 #[napi]
 pub struct NativeSocket(Rc<Inner>);
 

@@ -43,7 +43,7 @@ const POLL: c_int = 8;
 const PREPARE: c_int = 9;
 const READABLE: c_int = 1;
 
-/// What a handle is.
+/// The kind of a handle.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A watched descriptor is readable.

@@ -19,7 +19,7 @@ def install() -> None:
 
 
 def active() -> bool:
-    """Whether pyzmq runs on this package's library in this process. Imports zmq if nothing has done so yet."""
+    """Returns True if pyzmq runs on this package's library in this process. Imports zmq if it is not imported yet."""
     try:
         import zmq  # noqa: F401
     except ImportError:
@@ -42,7 +42,7 @@ class _BeforeZmq:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "zmq":
-            # Whatever goes wrong here, pyzmq is there to run on the library that came with it.
+            # If an error occurs here, pyzmq still runs on the library that came with it.
             try:
                 from tautline_zmq import _library
 

@@ -66,12 +66,12 @@ def switches():
 
 
 def serves():
-    """Whether the functions that pyzmq calls are those of this library."""
+    """Returns True if the functions that pyzmq calls are those of this library."""
     return outcome == "" and owner("zmq_ctx_new") == os.path.realpath(PATH)
 
 
 def address(function):
-    """Where the dynamic linker finds the function for whoever is loaded later; None if it has to bring its own."""
+    """Returns the address to which later modules resolve the function; None if they must bring their own."""
     try:
         return ctypes.cast(getattr(ctypes.CDLL(None), function), ctypes.c_void_p).value
     except AttributeError:

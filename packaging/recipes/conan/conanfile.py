@@ -70,7 +70,7 @@ class Tautline(ConanFile):
         self.cpp_info.set_property("cmake_file_name", "ZeroMQ")
         self.cpp_info.set_property("cmake_target_name", "libzmq" if self.options.shared else "libzmq-static")
         self.cpp_info.set_property("pkg_config_name", "libzmq")
-        # What asks for ZeroMQ asks for libzmq's version.
+        # Packages that require ZeroMQ state libzmq's version.
         self.cpp_info.set_property("system_package_version", "4.3.5")
         if not self.options.shared:
             self.cpp_info.system_libs = ["pthread", "dl", "rt", "m"]
