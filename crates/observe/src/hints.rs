@@ -1,7 +1,7 @@
 //! Finds usual mistakes in a reading and explains them in words.
 //!
-//! A pure function of one reading, or of two if a rule needs a rate. Each rule is one function. It states
-//! the evidence, the meaning and the change to make.
+//! A pure function of one reading, or of two if a rule needs a rate. Each rule is one function. It
+//! states the evidence, the meaning and the change to make.
 
 mod rules;
 
@@ -71,7 +71,8 @@ pub struct Hint {
 const WAITING: [&str; 3] = ["no-reply", "queue-full", "drops"];
 
 impl Hint {
-    /// Returns a sort key for hints, also across processes. The hint with the highest key comes first.
+    /// Returns a sort key for hints, also across processes. The hint with the highest key comes
+    /// first.
     pub fn rank(&self) -> impl Ord + use<> {
         (self.level, !WAITING.contains(&self.rule), self.weight)
     }
@@ -84,8 +85,8 @@ impl fmt::Display for Hint {
 }
 
 /// Returns the faults of this reading, the worst first. `before` is an earlier reading of the same
-/// process. Some rules need it for a rate or for changes over time, and say less without it. If peers have
-/// the same fault, the worst three are named.
+/// process. Some rules need it for a rate or for changes over time, and say less without it. If
+/// peers have the same fault, the worst three are named.
 pub fn hints(reading: &Reading, before: Option<&Reading>) -> Vec<Hint> {
     let before = before.filter(|before| {
         before.process.pid == reading.process.pid && before.process.written < reading.process.written
@@ -125,8 +126,8 @@ fn worst(hints: impl Iterator<Item = Hint>) -> Vec<Hint> {
     rules.into_iter().flat_map(|(_, of_rule)| of_rule).collect()
 }
 
-/// Input of the rules. Lookups use indexes instead of scans, because a process may have tens of thousands
-/// of peers.
+/// Input of the rules. Lookups use indexes instead of scans, because a process may have tens of
+/// thousands of peers.
 struct Scene<'a> {
     reading: &'a Reading,
     before: Option<&'a Reading>,
@@ -195,8 +196,8 @@ impl<'a> Scene<'a> {
         self.sockets.get(&socket).into_iter().flat_map(|parts| parts.peers.iter().copied())
     }
 
-    /// Returns the increase of a number of the socket since the earlier reading. Without one, returns the
-    /// whole number.
+    /// Returns the increase of a number of the socket since the earlier reading. Without one,
+    /// returns the whole number.
     fn more(&self, socket: &Socket, number: impl Fn(&Socket) -> u64) -> u64 {
         let before = self.sockets_before.get(&socket.id).and_then(|before| before.socket);
         number(socket).saturating_sub(before.map_or(0, number))

@@ -1,12 +1,13 @@
-//! The parts of a reading: all known facts about a process. The fields are in the order of the file. New
-//! fields are added at the end.
+//! The parts of a reading: all known facts about a process. The fields are in the order of the
+//! file. New fields are added at the end.
 //!
-//! Times are microseconds since 1970 (UTC); 0 means never. Counts begin when their object is created. A
-//! message counts once all its parts are there; bytes are those of whole frames.
+//! Times are microseconds since 1970 (UTC); 0 means never. Counts begin when their object is
+//! created. A message counts once all its parts are there; bytes are those of whole frames.
 
 use crate::record::{Number, record};
 
-/// Declares an enumeration that is stored as a number. An unknown number is read as the first value.
+/// Declares an enumeration that is stored as a number. An unknown number is read as the first
+/// value.
 macro_rules! states {
     (
         $(#[$about:meta])*
@@ -61,7 +62,8 @@ states! {
     SocketState {
         /// The program holds the socket.
         Open = 0 "open",
-        /// The program has closed the socket. Its queued messages are still sent for up to ZMQ_LINGER.
+        /// The program has closed the socket. Its queued messages are still sent for up to
+        /// ZMQ_LINGER.
         Lingering = 1 "lingering",
     }
 }
@@ -91,7 +93,8 @@ states! {
 states! {
     /// State of the link between a socket and a peer.
     PeerState {
-        /// The peer has not been reached yet, or was lost and may return. Messages to it are queued.
+        /// The peer has not been reached yet, or was lost and may return. Messages to it are
+        /// queued.
         Connecting = 0 "connecting",
         /// Messages flow.
         Connected = 1 "connected",
@@ -127,8 +130,8 @@ record! {
         pid: u32,
         /// User ID.
         uid: u32,
-        /// Start time in system ticks since boot; 0 if unknown. Together with `pid` it identifies the
-        /// process.
+        /// Start time in system ticks since boot; 0 if unknown. Together with `pid` it identifies
+        /// the process.
         start_ticks: u64,
         /// Start of the observation.
         since: u64,
@@ -295,7 +298,8 @@ record! {
         shared_memory: bool,
         /// Messages handed to the queue of the peer.
         messages_out: u64,
-        /// Bytes of these messages. Over inproc, the bytes of a long message count when it is received.
+        /// Bytes of these messages. Over inproc, the bytes of a long message count when it is
+        /// received.
         bytes_out: u64,
         /// Messages received from the peer.
         messages_in: u64,
@@ -378,8 +382,8 @@ record! {
 }
 
 record! {
-    /// Counters that the program itself keeps for the messages of a socket: `taut bridge` has a route
-    /// between each of its sockets and NATS.
+    /// Counters that the program itself keeps for the messages of a socket: `taut bridge` has a
+    /// route between each of its sockets and NATS.
     Route = 7
     numbers {
         /// ID of its socket.

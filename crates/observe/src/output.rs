@@ -44,12 +44,13 @@ pub struct Output {
 
 impl Output {
     /// Creates the file, and the folder if it is missing. Removes the files of processes that have
-    /// ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with more
-    /// rights than its caller must not use.
+    /// ended. If `environment` is true, the folder may be in XDG_RUNTIME_DIR, which a program with
+    /// more rights than its caller must not use.
     ///
     /// # Errors
     ///
-    /// System errors. `PermissionDenied` if the folder belongs to another user or is open to others.
+    /// System errors. `PermissionDenied` if the folder belongs to another user or is open to
+    /// others.
     pub fn create(process: &Identity, environment: bool) -> io::Result<Self> {
         Self::create_in(&place::own_folder(process.uid, environment)?, process)
     }

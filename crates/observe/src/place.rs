@@ -1,7 +1,8 @@
 //! Location of counters files: a folder of the user, with one file for each process.
 //!
-//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else `/tmp/tautline-UID`. It
-//! must belong to the user and be closed to others. Otherwise it is neither written nor read.
+//! The folder is `$XDG_RUNTIME_DIR/tautline`, else `/run/user/UID/tautline`, else
+//! `/tmp/tautline-UID`. It must belong to the user and be closed to others. Otherwise it is neither
+//! written nor read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -12,7 +13,8 @@ use std::time::{Duration, SystemTime};
 use crate::Fault;
 use crate::reader::header;
 
-/// Age after which an unwritten file counts as left by an ended process, if the system does not tell.
+/// Age after which an unwritten file counts as left by an ended process, if the system does not
+/// tell.
 const STALE: Duration = Duration::from_secs(60);
 
 /// An observed process.
@@ -34,8 +36,8 @@ pub fn processes() -> Vec<Found> {
     all
 }
 
-/// Returns the observed processes of one folder, unsorted. Does not check if the folder is closed to
-/// others.
+/// Returns the observed processes of one folder, unsorted. Does not check if the folder is closed
+/// to others.
 pub fn processes_in(folder: &Path) -> Vec<Found> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let found = entries.flatten().filter_map(|entry| {

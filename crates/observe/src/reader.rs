@@ -1,5 +1,5 @@
-//! Reads counters files. For any content, and during any concurrent change, the result is a reading or a
-//! [`Fault`] after a bounded number of steps.
+//! Reads counters files. For any content, and during any concurrent change, the result is a reading
+//! or a [`Fault`] after a bounded number of steps.
 
 #[cfg(any(unix, test))]
 use crate::DESCRIPTION;

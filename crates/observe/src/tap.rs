@@ -1,9 +1,9 @@
 //! Protocol of the control socket beside the counters file (`PID.tap`), through which a tool gets
 //! copies of messages. docs/reference/taps.md describes it.
 //!
-//! The tool connects, sends a [`Request`] as text, and receives one line as answer. After `OK` frames
-//! follow. Each frame is a [message](Frame::Copy) or the number of [missed messages](Frame::Missed).
-//! The stream ends when either end closes.
+//! The tool connects, sends a [`Request`] as text, and receives one line as answer. After `OK`
+//! frames follow. Each frame is a [message](Frame::Copy) or the number of [missed
+//! messages](Frame::Missed). The stream ends when either end closes.
 
 use std::io::{self, Read};
 

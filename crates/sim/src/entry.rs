@@ -1,11 +1,11 @@
-//! Replacements for the C library's functions that the engine and the standard library call. The linker
-//! prefers a program's own symbols to those of a shared library, so every call from Rust code comes here.
-//! This includes calls that close an `OwnedFd`, read the clock for an `Instant`, start a thread, or wait for
-//! a `Mutex`. Calls from threads outside the simulation, and calls on real descriptors, go to the real
-//! kernel.
+//! Replacements for the C library's functions that the engine and the standard library call. The
+//! linker prefers a program's own symbols to those of a shared library, so every call from Rust
+//! code comes here. This includes calls that close an `OwnedFd`, read the clock for an `Instant`,
+//! start a thread, or wait for a `Mutex`. Calls from threads outside the simulation, and calls on
+//! real descriptors, go to the real kernel.
 //!
-//! Functions that are variadic in C are declared with as many arguments as their calls have. The calling
-//! convention of x86-64 allows this.
+//! Functions that are variadic in C are declared with as many arguments as their calls have. The
+//! calling convention of x86-64 allows this.
 
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
@@ -308,8 +308,8 @@ unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, _: c_int) -> ssi
         }
     }
     call("sendmsg", fd, |kernel| {
-        // Offer only as much as there is room for, but at least one byte, because 0 bytes would be an empty
-        // send.
+        // Offer only as much as there is room for, but at least one byte, because 0 bytes would be
+        // an empty send.
         let mut left = kernel.room_of(fd)?.max(1);
         let mut from = Vec::new();
         // SAFETY: the caller's message.

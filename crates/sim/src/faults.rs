@@ -1,5 +1,5 @@
-//! Faults of a simulation, and their frequency. A number n means that a fault happens once in n times; 0
-//! means never.
+//! Faults of a simulation, and their frequency. A number n means that a fault happens once in n
+//! times; 0 means never.
 
 use crate::rng::Rng;
 

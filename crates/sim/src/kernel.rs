@@ -1,9 +1,9 @@
-//! The simulated kernel: descriptors and their objects, as pure computation. It uses no thread, no clock,
-//! no system call and no unsafe code. Time is an argument, and no call blocks. Threads wait for readiness
-//! in [`crate::world`].
+//! The simulated kernel: descriptors and their objects, as pure computation. It uses no thread, no
+//! clock, no system call and no unsafe code. Time is an argument, and no call blocks. Threads wait
+//! for readiness in [`crate::world`].
 //!
-//! Simulated descriptors have numbers from [`BASE`] on, which distinguishes them from real descriptors of
-//! the process. Errors are numbers of `errno`.
+//! Simulated descriptors have numbers from [`BASE`] on, which distinguishes them from real
+//! descriptors of the process. Errors are numbers of `errno`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -33,8 +33,8 @@ pub(crate) struct Kernel {
     owners: BTreeMap<Fd, u32>,
     /// The calling process.
     pub(crate) process: u32,
-    /// True if the calling process was killed but has not ended. Its calls change nothing that others
-    /// see.
+    /// True if the calling process was killed but has not ended. Its calls change nothing that
+    /// others see.
     pub(crate) is_dead: bool,
     /// Unix-domain paths, each with its inode number, and with its listener if that is still open.
     paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,

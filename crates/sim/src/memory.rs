@@ -1,10 +1,11 @@
-//! Numbers the blocks that the program allocates. Finds lost blocks, which no pointer reaches. Finds secrets
-//! that are freed without being wiped.
+//! Numbers the blocks that the program allocates. Finds lost blocks, which no pointer reaches.
+//! Finds secrets that are freed without being wiped.
 //!
-//! At the end of a simulation all words are read in which a live value may lie: static and thread-local
-//! variables, and the stacks of running threads. A word that is an address within a block reaches this block,
-//! and the words within the block reach others. A word may be an address by chance, or a stale value; then a
-//! lost block goes unnoticed. Blocks that only refer to each other are lost.
+//! At the end of a simulation all words are read in which a live value may lie: static and
+//! thread-local variables, and the stacks of running threads. A word that is an address within a
+//! block reaches this block, and the words within the block reach others. A word may be an address
+//! by chance, or a stale value; then a lost block goes unnoticed. Blocks that only refer to each
+//! other are lost.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -23,7 +24,8 @@ struct Header {
     previous: *mut Header,
     next: *mut Header,
     size: usize,
-    /// Number since the start of the simulation; 0 before it, and for blocks of the simulated system.
+    /// Number since the start of the simulation; 0 before it, and for blocks of the simulated
+    /// system.
     number: u64,
 }
 
@@ -128,8 +130,8 @@ struct Allocator;
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// Returns the offset of our block in the system's block, and the layout of the system's block. Returns
-/// `None` on overflow.
+/// Returns the offset of our block in the system's block, and the layout of the system's block.
+/// Returns `None` on overflow.
 fn outer(layout: Layout) -> Option<(usize, Layout)> {
     let front = layout.align().max(HEADER);
     let size = front.checked_add(layout.size())?;
@@ -242,8 +244,8 @@ struct Block {
     is_reached: bool,
 }
 
-/// Returns the lost blocks. Only the first thread may call this, while no other thread runs. `top` is the
-/// address of a stack variable; the part of the stack below it is ignored.
+/// Returns the lost blocks. Only the first thread may call this, while no other thread runs. `top`
+/// is the address of a stack variable; the part of the stack below it is ignored.
 pub(crate) fn lost(top: usize, threads: &[Stack]) -> Vec<Lost> {
     let limit = NUMBER.load(SeqCst);
     let mut blocks = blocks(limit);

@@ -1,4 +1,5 @@
-//! Simulated programs, and the properties that they check. The seed decides which program runs, and all its actions.
+//! Simulated programs, and the properties that they check. The seed decides which program runs, and
+//! all its actions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,10 +1,12 @@
-//! Threads and time. Simulated threads are real threads, so that each has its own thread-local values, stack and standard
-//! library state. But only one runs at a time, drawn from the seed, and the others wait for their turn.
+//! Threads and time. Simulated threads are real threads, so that each has its own thread-local
+//! values, stack and standard library state. But only one runs at a time, drawn from the seed, and
+//! the others wait for their turn.
 //!
-//! A thread may lose its turn at a *point*: before an access to an atomic or a lock of the engine ([`point`]), and in
-//! every system call. Most points only count down the rest of the thread's slice. In some simulations threads are delayed
-//! at some points for long ([`delays`]). Actions advance the time: a point takes some nanoseconds, a call takes more. If
-//! no thread can run, time jumps to the next moment at which one can. If no such moment exists, there is a deadlock, and
+//! A thread may lose its turn at a *point*: before an access to an atomic or a lock of the engine
+//! ([`point`]), and in every system call. Most points only count down the rest of the thread's
+//! slice. In some simulations threads are delayed at some points for long ([`delays`]). Actions
+//! advance the time: a point takes some nanoseconds, a call takes more. If no thread can run, time
+//! jumps to the next moment at which one can. If no such moment exists, there is a deadlock, and
 //! the simulation ends with a report.
 
 use std::cell::{Cell, UnsafeCell};
@@ -135,8 +137,8 @@ pub(crate) enum Woken {
 enum Strategy {
     /// Any thread, with slices of this many points on average.
     Random { slice: u64 },
-    /// The thread with the highest priority. Now and then the running thread falls behind all others (probabilistic
-    /// concurrency testing).
+    /// The thread with the highest priority. Now and then the running thread falls behind all
+    /// others (probabilistic concurrency testing).
     Priorities { slice: u64 },
 }
 
@@ -221,8 +223,8 @@ pub(crate) fn me() -> Option<Tid> {
     }
 }
 
-/// Runs `f` on the world, for the thread whose turn it is. Returns `None` outside a simulation. `f` must not give the
-/// turn away.
+/// Runs `f` on the world, for the thread whose turn it is. Returns `None` outside a simulation. `f`
+/// must not give the turn away.
 pub(crate) fn with<T>(f: impl FnOnce(&mut World) -> T) -> Option<T> {
     let act = || {
         let world = world();
@@ -435,7 +437,8 @@ impl World {
         woken
     }
 
-    /// Draws the next thread to run. Returns the turns of the caller and of that thread, if the two differ.
+    /// Draws the next thread to run. Returns the turns of the caller and of that thread, if the two
+    /// differ.
     fn next_turn(&mut self, yields: bool) -> Option<Turns> {
         let me = ME.get();
         let next = self.choose(me, yields);
@@ -569,8 +572,8 @@ impl World {
 /// Turns of a thread and of the next thread.
 type Turns = (&'static AtomicU32, &'static AtomicU32);
 
-/// Lets the next thread run, and returns at the caller's next turn. The world must not be borrowed across the call,
-/// because others use it.
+/// Lets the next thread run, and returns at the caller's next turn. The world must not be borrowed
+/// across the call, because others use it.
 fn change_threads(yields: bool) {
     if let Some((mine, theirs)) = inside(|| world().next_turn(yields)) {
         raw::give_turn(theirs);
@@ -578,8 +581,8 @@ fn change_threads(yields: bool) {
     }
 }
 
-/// Ends the calling thread and gives its turn away. The thread keeps its stack, so that the addresses of other stacks do
-/// not depend on when the real thread ends.
+/// Ends the calling thread and gives its turn away. The thread keeps its stack, so that the
+/// addresses of other stacks do not depend on when the real thread ends.
 pub(crate) fn end_this_thread() -> ! {
     #[cfg(simulated)]
     crate::stores::flush_all();

@@ -147,7 +147,8 @@ fn a_mark_that_is_too_low_for_bursts_is_no_slow_subscriber() {
     let mut short = now.clone();
     short.peers[0].full_us = SECOND / 1000;
     assert!(only(&short, Some(&earlier)).evidence.contains("full at no look"));
-    // If the queue is full most of the time, or in one of the readings, the subscriber is the cause.
+    // If the queue is full most of the time, or in one of the readings, the subscriber is the
+    // cause.
     let mut slow = now.clone();
     slow.peers[0].full_us = 9 * SECOND;
     assert_eq!(only(&slow, Some(&earlier)).rule, "drops");
@@ -384,7 +385,8 @@ fn a_listener_without_peers_is_only_a_note_and_comes_last() {
     assert_eq!(hints(&now, None).len(), 3);
 }
 
-/// Measures the rules: `cargo test --release -p tautline-observe -- --ignored --nocapture many_peers`.
+/// Measures the rules: `cargo test --release -p tautline-observe -- --ignored --nocapture
+/// many_peers`.
 #[test]
 #[ignore = "a measurement"]
 fn the_cost_of_many_peers() {

@@ -1,5 +1,5 @@
-//! Names of hosts and interfaces. A host name that ends in `.sim` has one address for each label before the
-//! suffix. Resolving takes time and may fail.
+//! Names of hosts and interfaces. A host name that ends in `.sim` has one address for each label
+//! before the suffix. Resolving takes time and may fail.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::OnceLock;
@@ -20,7 +20,8 @@ const ADDRESSES: [(&str, &CStr); 5] = [
 
 type Ask = unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *mut *mut addrinfo) -> c_int;
 
-/// Returns the C library's function of this name. It resolves numeric addresses without any file or socket.
+/// Returns the C library's function of this name. It resolves numeric addresses without any file or
+/// socket.
 fn real_ask() -> Ask {
     static REAL: OnceLock<Ask> = OnceLock::new();
     *REAL.get_or_init(|| {

@@ -31,8 +31,8 @@ struct New {
 /// Most rounds in which the C library destroys thread-specific values.
 const ROUNDS: usize = 4;
 
-/// Ends the simulated thread in the last round. By then Rust's thread-local values are destroyed, and so
-/// is the standard library's own state of the thread, which needs a second round.
+/// Ends the simulated thread in the last round. By then Rust's thread-local values are destroyed,
+/// and so is the standard library's own state of the thread, which needs a second round.
 extern "C" fn end(round: *mut c_void) {
     if round.addr() >= ROUNDS {
         world::end_this_thread();
@@ -45,8 +45,8 @@ fn enter_round(round: usize) {
     unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(round)) };
 }
 
-/// Returns the key whose destructor is `end`. It runs at the end of each thread that has a value for the
-/// key.
+/// Returns the key whose destructor is `end`. It runs at the end of each thread that has a value
+/// for the key.
 fn end_key() -> libc::pthread_key_t {
     static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
     *KEY.get_or_init(|| {

@@ -1,9 +1,9 @@
 //! Stream sockets over tcp and of the Unix domain, and datagram sockets.
 //!
-//! The bytes of a tcp socket wait in its `outbox`. An event [`Deliver`](Event::Deliver) moves them to the peer's
-//! `inbox` as far as there is room. Delivered bytes count as confirmed. With a latency of 0, the writing call
-//! itself delivers them, as on the loopback device. A Unix-domain socket writes directly into the peer's inbox.
-//! Descriptors travel with the first byte of a chunk.
+//! The bytes of a tcp socket wait in its `outbox`. An event [`Deliver`](Event::Deliver) moves them
+//! to the peer's `inbox` as far as there is room. Delivered bytes count as confirmed. With a
+//! latency of 0, the writing call itself delivers them, as on the loopback device. A Unix-domain
+//! socket writes directly into the peer's inbox. Descriptors travel with the first byte of a chunk.
 
 use std::collections::{BTreeMap, VecDeque};
 

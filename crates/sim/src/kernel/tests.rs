@@ -1,4 +1,5 @@
-//! Compares the simulated kernel with the real one: the same random calls must have the same results.
+//! Compares the simulated kernel with the real one: the same random calls must have the same
+//! results.
 
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -230,8 +231,8 @@ impl Pair {
         self.compare("poll".to_owned(), real, simulated);
     }
 
-    /// Waits until the real kernel has delivered all sent bytes, which takes longer on a busy machine. All
-    /// of them fit into the peers' buffers.
+    /// Waits until the real kernel has delivered all sent bytes, which takes longer on a busy
+    /// machine. All of them fit into the peers' buffers.
     fn settle(&self) {
         for twin in self.open.iter().filter(|twin| twin.is_stream) {
             loop {

@@ -118,8 +118,8 @@ fn exchange(stage: &Stage, rng: &mut Rng, ipv6: i32, bound: &str, connected: &st
     push.set(LINGER, 0);
 }
 
-/// A name with several addresses, of which at most one has a listener. All are tried before the attempt
-/// counts as failed. An address that does not answer does not delay the others.
+/// A name with several addresses, of which at most one has a listener. All are tried before the
+/// attempt counts as failed. An address that does not answer does not delay the others.
 fn several(stage: &Stage, rng: &mut Rng) {
     // Values from zmq_socket_monitor(3).
     const CONNECTED: u16 = 0x1;
@@ -177,8 +177,9 @@ fn several(stage: &Stage, rng: &mut Rng) {
     }
 }
 
-/// Several DEALER with the same name at a ROUTER. The ROUTER accepts the first until it disconnects, or
-/// with ZMQ_ROUTER_HANDOVER the last. After all others have disconnected, it accepts the remaining one.
+/// Several DEALER with the same name at a ROUTER. The ROUTER accepts the first until it
+/// disconnects, or with ZMQ_ROUTER_HANDOVER the last. After all others have disconnected, it
+/// accepts the remaining one.
 fn namesakes(stage: &mut Stage, rng: &mut Rng) {
     if rng.chance(2) {
         stage.be_calm();

@@ -1,5 +1,5 @@
-//! Datagrams: RADIO and DISH, and DGRAM. Each received message was sent, but a sent message need not
-//! arrive.
+//! Datagrams: RADIO and DISH, and DGRAM. Each received message was sent, but a sent message need
+//! not arrive.
 
 use std::sync::Arc;
 use std::time::Duration;

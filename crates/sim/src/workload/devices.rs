@@ -1,5 +1,5 @@
-//! Workloads with several patterns or threads: a proxy, sockets shared by threads, endpoints that are bound
-//! and unbound.
+//! Workloads with several patterns or threads: a proxy, sockets shared by threads, endpoints that
+//! are bound and unbound.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,8 @@ use super::peer::{LINGER, Peer, SNDHWM, SNDTIMEO};
 use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 
-/// Longest wait for a message that may be lost, regardless of how often the waiting call was interrupted.
+/// Longest wait for a message that may be lost, regardless of how often the waiting call was
+/// interrupted.
 const LONG: Duration = Duration::from_millis(QUIET as u64);
 
 /// REQ clients, a proxy of ROUTER and DEALER, and REP workers.
@@ -46,7 +47,8 @@ pub(super) fn devices(stage: &mut Stage, rng: &mut Rng) {
         servers.push(spawn("worker", move || {
             // All requests may have been answered before this peer starts.
             let Some(mut peer) = Peer::try_new(&context, SocketType::Rep, rng) else { return };
-            // Requests of several clients share one connection, and a reply without room is dropped.
+            // Requests of several clients share one connection, and a reply without room is
+            // dropped.
             peer.set(SNDHWM, 0);
             peer.join(&back, false);
             peer.set(LINGER, 0);
@@ -171,8 +173,8 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
     }
 }
 
-/// A PULL that binds and unbinds, and PUSH that connect and disconnect. Messages may be lost meanwhile, but
-/// messages sent after the last change arrive.
+/// A PULL that binds and unbinds, and PUSH that connect and disconnect. Messages may be lost
+/// meanwhile, but messages sent after the last change arrive.
 pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     let endpoints = [stage.endpoint(), stage.endpoint()];
     let kind = stage.kind;

@@ -1,4 +1,5 @@
-//! Admission and limits: filters of addresses and users, the longest message, timeouts, and SOCKS proxies.
+//! Admission and limits: filters of addresses and users, the longest message, timeouts, and SOCKS
+//! proxies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -100,8 +101,8 @@ pub(super) fn filters(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&[(0, count)]);
 }
 
-/// A PULL with a maximum message length, and PUSH that exceed it. A longer message, and all later messages
-/// of its connection, are not received. Each received message is whole.
+/// A PULL with a maximum message length, and PUSH that exceed it. A longer message, and all later
+/// messages of its connection, are not received. Each received message is whole.
 pub(super) fn lengths(stage: &mut Stage, rng: &mut Rng) {
     // An oversized message violates the protocol.
     STRANGERS.store(true, SeqCst);
@@ -146,8 +147,8 @@ pub(super) fn lengths(stage: &mut Stage, rng: &mut Rng) {
     pull.set(LINGER, 0);
 }
 
-/// A PUSH whose peer does not listen, does not answer, or disconnects. The PUSH reconnects as its options
-/// say, and not more often.
+/// A PUSH whose peer does not listen, does not answer, or disconnects. The PUSH reconnects as its
+/// options say, and not more often.
 pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = stage.endpoint();
@@ -169,8 +170,8 @@ pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
     match case {
         // ZMQ_RECONNECT_STOP_CONN_REFUSED: one attempt.
         0 => push.set(RECONNECT_STOP, 1),
-        // A handshake that times out is retried. With ZMQ_RECONNECT_STOP_HANDSHAKE_FAILED or without an
-        // interval, it is not.
+        // A handshake that times out is retried. With ZMQ_RECONNECT_STOP_HANDSHAKE_FAILED or
+        // without an interval, it is not.
         1 => push.set(HANDSHAKE_IVL, 200),
         2 => {
             push.set(HANDSHAKE_IVL, 200);
@@ -194,7 +195,8 @@ pub(super) fn patience(stage: &mut Stage, rng: &mut Rng) {
         0 => assert!(made < 100, "{made} calls in half a minute after the last attempt"),
         2 | 3 => assert!(tried <= 2, "{tried} attempts, and the first one was to be the last"),
         _ => {
-            // Each attempt takes the interval, which a random draw may double, and the time of a handshake.
+            // Each attempt takes the interval, which a random draw may double, and the time of a
+            // handshake.
             let most = 30_000 / (interval + 200).min(500) + 2;
             assert!(tried >= 2 && u64::from(tried) <= 2 * most, "{tried} attempts, at most {most}");
         }
@@ -271,8 +273,8 @@ pub(super) fn relayed(stage: &mut Stage, rng: &mut Rng) {
             let mut push = Peer::new(&context, SocketType::Push, rng);
             let proxy = if push.rng.chance(2) { "127.0.0.1:1080" } else { "this.sim:1080" };
             push.set_bytes(SOCKS_PROXY, proxy.as_bytes());
-            // A proxy confirms bytes that have not arrived. If the client closes while the proxy sends, the
-            // proxy cannot pass on the rest.
+            // A proxy confirms bytes that have not arrived. If the client closes while the proxy
+            // sends, the proxy cannot pass on the rest.
             push.set(super::peer::HEARTBEAT_IVL, 0);
             push.set(RECONNECT_IVL, 20);
             if login {
@@ -311,8 +313,8 @@ pub(super) fn relayed(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&sent);
 }
 
-/// A SOCKS 5 proxy (RFC 1928, RFC 1929) with one thread for each connection. Refuses one connection in
-/// `refuses`.
+/// A SOCKS 5 proxy (RFC 1928, RFC 1929) with one thread for each connection. Refuses one connection
+/// in `refuses`.
 fn relay(ends: &Arc<AtomicBool>, login: bool, refuses: u64, rng: &mut Rng) {
     let fd = listener(1080);
     let mut handles = Vec::new();

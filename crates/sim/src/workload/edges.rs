@@ -1,6 +1,6 @@
-//! Workloads at the edges of the guarantees: changing subscriptions, the last message of a conflating
-//! socket, exact high-water marks, full shared memory, and a context that ends while its sockets are in
-//! use.
+//! Workloads at the edges of the guarantees: changing subscriptions, the last message of a
+//! conflating socket, exact high-water marks, full shared memory, and a context that ends while its
+//! sockets are in use.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::world;
 /// Topics of [`churn`]. Some are prefixes of others.
 const TOPICS: [&[u8]; 6] = [b"a", b"ab", b"abc", b"b", b"", b"ba"];
 
-/// SUB and XSUB that change their subscriptions while an XPUB sends. After the last change each receives
-/// exactly the topics of its final subscriptions.
+/// SUB and XSUB that change their subscriptions while an XPUB sends. After the last change each
+/// receives exactly the topics of its final subscriptions.
 pub(super) fn churn(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let count = rng.between(1, 5) as usize;
@@ -251,8 +251,8 @@ pub(super) fn memory(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&sent);
 }
 
-/// Senders that wait for room before each message. Their peers have room for a few messages. Each sender is
-/// notified of new room, over any transport.
+/// Senders that wait for room before each message. Their peers have room for a few messages. Each
+/// sender is notified of new room, over any transport.
 pub(super) fn room(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     let kind = if rng.chance(2) { stage.kind.of_bulk() } else { stage.kind.of_short_messages() };
@@ -352,8 +352,8 @@ pub(super) fn terminate(stage: &mut Stage, rng: &mut Rng) {
     let start = world::time();
     let patience = rng.chance(2).then(|| Duration::from_millis(rng.spread(1, 500)));
     for context in std::mem::take(&mut stage.contexts) {
-        // The context ends in time if it drops the remaining messages, or after all are sent. Sockets in
-        // use are asked to close, and the call is repeated.
+        // The context ends in time if it drops the remaining messages, or after all are sent.
+        // Sockets in use are asked to close, and the call is repeated.
         let mut calls = 0;
         while let Err(error) = context.terminate_within(patience) {
             let is_again = error == Error::Again && patience.is_some();

@@ -1,5 +1,5 @@
-//! Malformed requests and replies (RFC 28): a message without an envelope is not received, and a REQ
-//! ignores a message that is not its reply. Also messages themselves, and errors.
+//! Malformed requests and replies (RFC 28): a message without an envelope is not received, and a
+//! REQ ignores a message that is not its reply. Also messages themselves, and errors.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::world;
 
 const REQ_CORRELATE: i32 = 52;
 
-/// A REP with DEALER as clients, and a REQ with a ROUTER as server. The peers also send other messages.
+/// A REP with DEALER as clients, and a REQ with a ROUTER as server. The peers also send other
+/// messages.
 pub(super) fn envelopes(stage: &mut Stage, rng: &mut Rng) {
     world::with(|world| world.kernel.faults.be_calm());
     to_rep(stage, rng);
@@ -22,7 +23,8 @@ pub(super) fn envelopes(stage: &mut Stage, rng: &mut Rng) {
     errors();
 }
 
-/// Returns a message that does not start with an empty part and is not of [`Kind`](super::traffic::Kind).
+/// Returns a message that does not start with an empty part and is not of
+/// [`Kind`](super::traffic::Kind).
 fn nonsense(rng: &mut Rng) -> Parts {
     (0..rng.between(1, 3)).map(|_| vec![rng.next() as u8; rng.between(1, 7) as usize]).collect()
 }

@@ -25,8 +25,8 @@ const HICCUP: &[u8] = b"hiccup";
 /// Longest wait of a call for a message.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Clients and a server that greet each other. Some clients disconnect, and the server is notified. Then
-/// the server closes, and the remaining clients are notified.
+/// Clients and a server that greet each other. Some clients disconnect, and the server is notified.
+/// Then the server closes, and the remaining clients are notified.
 pub(super) fn greetings(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let kind = stage.kind.of_one_part();

@@ -1,4 +1,5 @@
-//! Workloads about absent actions: refused peers send no message, and idle sockets make no system call.
+//! Workloads about absent actions: refused peers send no message, and idle sockets make no system
+//! call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,8 @@ const CURVE_PUBLICKEY: i32 = 48;
 const CURVE_SECRETKEY: i32 = 49;
 const CURVE_SERVERKEY: i32 = 50;
 
-/// Keys of 32 bytes each: the server's, and those of admitted and refused clients; and the passwords of
-/// these clients. Freed memory must not contain any of them.
+/// Keys of 32 bytes each: the server's, and those of admitted and refused clients; and the
+/// passwords of these clients. Freed memory must not contain any of them.
 struct Keys {
     server: [u8; 32],
     good: [u8; 32],
@@ -188,8 +189,8 @@ fn answer_questions(mut handler: Peer, keys: &Keys, is_whimsical: bool) {
     }
 }
 
-/// Connected sockets of all types that have exchanged messages. While they are idle, the process makes
-/// no system call.
+/// Connected sockets of all types that have exchanged messages. While they are idle, the process
+/// makes no system call.
 pub(super) fn idle(stage: &mut Stage, rng: &mut Rng) {
     let pairs = [
         (SocketType::Push, SocketType::Pull),

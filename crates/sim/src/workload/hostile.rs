@@ -1,5 +1,5 @@
-//! Workloads with malicious peers: their messages must not make memory grow, and their writes to shared
-//! memory must harm only their own connection.
+//! Workloads with malicious peers: their messages must not make memory grow, and their writes to
+//! shared memory must harm only their own connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -22,12 +22,13 @@ const RCVBUF: i32 = 12;
 const HANDSHAKE: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH";
 const PING: &[u8] = b"\x04\x07\x04PING\0\0";
 const PONG: &[u8] = b"\x04\x05\x04PONG";
-/// Extra bytes that the process may hold while the peers send, and further growth while that goes on.
+/// Extra bytes that the process may hold while the peers send, and further growth while that goes
+/// on.
 const MOST: i64 = 1024 * 1024;
 const SLACK: i64 = 128 * 1024;
 
-/// Peers that complete the handshake, send PINGs and read no bytes. The PULL sends PINGs as well. Its output
-/// to them must not pile up.
+/// Peers that complete the handshake, send PINGs and read no bytes. The PULL sends PINGs as well.
+/// Its output to them must not pile up.
 pub(super) fn flood(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
@@ -114,8 +115,8 @@ fn say(fd: i32, mut words: &[u8], ends: &AtomicBool) {
     }
 }
 
-/// A peer that connects to a socket with heartbeats, and stays silent from the start or after the handshake.
-/// It receives PINGs, and is disconnected in time.
+/// A peer that connects to a socket with heartbeats, and stays silent from the start or after the
+/// handshake. It receives PINGs, and is disconnected in time.
 pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();
@@ -124,7 +125,8 @@ pub(super) fn silence(stage: &mut Stage, rng: &mut Rng) {
     // Limits the number of PINGs.
     let interval = rng.spread(1, 2_000).max(timeout / 2_000);
     let mut pull = Peer::new(&stage.context(rng), SocketType::Pull, fork(rng));
-    // Otherwise the peer's own PING grants the time for which it may be silent, in tenths of a second.
+    // Otherwise the peer's own PING grants the time for which it may be silent, in tenths of a
+    // second.
     let grants = rng.chance(3);
     pull.set(HEARTBEAT_IVL, if grants { 0 } else { interval as i32 });
     pull.set(HEARTBEAT_TIMEOUT, timeout as i32);
@@ -196,8 +198,8 @@ fn hear(fd: i32) -> Vec<u8> {
     }
 }
 
-/// A pipeline, and in the same contexts a PUSH and a PULL over ipc. Another thread writes random words into
-/// their shared memory. The pipeline loses no message, and all ends in order.
+/// A pipeline, and in the same contexts a PUSH and a PULL over ipc. Another thread writes random
+/// words into their shared memory. The pipeline loses no message, and all ends in order.
 pub(super) fn liars(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     stage.over_tcp();

@@ -1,5 +1,5 @@
-//! Senders that fall silent where several rules interact: their last messages arrive, although they make no
-//! further call.
+//! Senders that fall silent where several rules interact: their last messages arrive, although they
+//! make no further call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -16,8 +16,8 @@ use super::{Countdown, Stage, fork, join, spawn};
 use crate::rng::Rng;
 use crate::world;
 
-/// A ROUTER that sends to many DEALER, now and then several messages in a row to the same one, and answers
-/// their questions in between. After each burst it makes no call until all is received.
+/// A ROUTER that sends to many DEALER, now and then several messages in a row to the same one, and
+/// answers their questions in between. After each burst it makes no call until all is received.
 pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     let endpoint = stage.endpoint();
@@ -67,7 +67,8 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
         let mut to = 0;
         while left > 0 {
             left -= 1;
-            // A question, possibly the first of its sender. The ROUTER either answers it or only receives it.
+            // A question, possibly the first of its sender. The ROUTER either answers it or only
+            // receives it.
             let asked = if known.is_empty() { Some(router.recv()) } else { None };
             let asked = asked.or_else(|| rng.chance(6).then(|| router.recv_or_not()));
             match asked {
@@ -106,8 +107,9 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
     router.set(LINGER, 0);
 }
 
-/// A PUB that sends at full speed while subscribers join without its knowledge. All messages that it counts
-/// as sent arrive without a further call, also at slow subscribers. No other message arrives.
+/// A PUB that sends at full speed while subscribers join without its knowledge. All messages that
+/// it counts as sent arrive without a further call, also at slow subscribers. No other message
+/// arrives.
 pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     /// Longer than the delivery of any message.
     const LONG: Duration = Duration::from_secs(60);
@@ -148,7 +150,8 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     let mut sent = 0;
     for _ in 0..rng.between(2, 10) {
         let mut left = rng.spread(1, 300);
-        // The wait ends soon after one more subscriber has joined, for which each message counts once more.
+        // The wait ends soon after one more subscriber has joined, for which each message counts
+        // once more.
         let mut awaits = rng.chance(2);
         if awaits {
             left = 1000;
@@ -177,9 +180,9 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Two DEALER over ipc that both send until their queues are full, without reading. Then one receives all
-/// messages, and after that the other: neither needs the other to read. One direction may use shared memory
-/// without the other.
+/// Two DEALER over ipc that both send until their queues are full, without reading. Then one
+/// receives all messages, and after that the other: neither needs the other to read. One direction
+/// may use shared memory without the other.
 pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     stage.be_calm();
@@ -232,8 +235,8 @@ pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
     peers.iter_mut().for_each(|peer| peer.set(LINGER, 0));
 }
 
-/// A DEALER that sends corked batches to another. Both send PINGs every few milliseconds, which the I/O
-/// threads answer. After each batch the sender makes no call until all is received.
+/// A DEALER that sends corked batches to another. Both send PINGs every few milliseconds, which the
+/// I/O threads answer. After each batch the sender makes no call until all is received.
 pub(super) fn batches(stage: &mut Stage, rng: &mut Rng) {
     stage.be_calm();
     stage.over_streams();

@@ -1,6 +1,7 @@
-//! RADIO and DISH over multicast: network groups that share a port, on several interfaces, each with
-//! ZeroMQ groups. A received message was sent whole, to a group that the receiver has joined, over the
-//! network group and interface that it has bound. Once losses stop, all expected messages arrive.
+//! RADIO and DISH over multicast: network groups that share a port, on several interfaces, each
+//! with ZeroMQ groups. A received message was sent whole, to a group that the receiver has joined,
+//! over the network group and interface that it has bound. Once losses stop, all expected messages
+//! arrive.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -89,8 +90,8 @@ pub(super) fn multicast(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// Receives until the wanted number of messages has arrived from each sender. No message arrives twice
-/// unless the network has duplicated it.
+/// Receives until the wanted number of messages has arrived from each sender. No message arrives
+/// twice unless the network has duplicated it.
 fn listen(dish: &mut Socket, kind: Kind, channel: usize, joined: &[u32], wanted: u64) {
     let doubles = world::with(|world| world.kernel.faults.doubled > 0).unwrap_or(false);
     let mut heard = vec![BTreeSet::new(); joined.len()];

@@ -242,8 +242,8 @@ fn pair(stage: &mut Stage, rng: &mut Rng) {
                 }
             }
             busy.is_last();
-            // A PAIR that closes discards the messages that it has not received, and may make the other lose
-            // a connection. So both stay until both are done.
+            // A PAIR that closes discards the messages that it has not received, and may make the
+            // other lose a connection. So both stay until both are done.
             while busy.left() > 0 {
                 std::thread::sleep(Duration::from_millis(50));
                 if lossy {
@@ -421,8 +421,8 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
         true => (stage.kind.of_bulk(), rng.between(2, 5) as u32, rng.between(50, 400) as u32),
         false => (stage.kind, some_or_many(rng, 6), stage.kind.count(rng, 400).max(3)),
     };
-    // Without high-water marks no message is lost. With them a slow subscriber misses some, unless its
-    // publisher waits for it.
+    // Without high-water marks no message is lost. With them a slow subscriber misses some, unless
+    // its publisher waits for it.
     let lossy = stage.lossy;
     let waits = !lossy && rng.chance(3);
     let drops = lossy || !waits && rng.chance(2);

@@ -420,8 +420,8 @@ impl Peer {
     }
 }
 
-/// Receives a part of a message within `patience`. An interrupted call starts anew, and would restart the
-/// socket's own timeout.
+/// Receives a part of a message within `patience`. An interrupted call starts anew, and would
+/// restart the socket's own timeout.
 pub(super) fn receive(socket: &mut Socket, message: &mut Message, patience: Duration) -> Result<(), Error> {
     let start = std::time::Instant::now();
     loop {

@@ -15,8 +15,8 @@ const TRUST_PEM: i32 = 105;
 const HOSTNAME: i32 = 106;
 const ENDPOINTS: [&str; 2] = ["wss://127.0.0.1:5001/", "tls+tcp://127.0.0.1:5001"];
 
-/// PUSH that trust the certificate of a PULL, and PUSH that do not trust it or expect another name. The
-/// latter send no message.
+/// PUSH that trust the certificate of a PULL, and PUSH that do not trust it or expect another name.
+/// The latter send no message.
 pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_tcp();
     let endpoint = *rng.pick(&ENDPOINTS);

@@ -1,5 +1,5 @@
-//! Options: a value reads back as it was set; unknown options, and options of other socket types, are
-//! refused; changes while messages flow lose no message.
+//! Options: a value reads back as it was set; unknown options, and options of other socket types,
+//! are refused; changes while messages flow lose no message.
 
 use std::collections::BTreeSet;
 
@@ -375,7 +375,8 @@ fn change(peer: &mut Peer, mark: i32) {
     peer.set(option, value);
 }
 
-/// A thread-safe socket changes its options and endpoints, and is closed while another thread waits on it.
+/// A thread-safe socket changes its options and endpoints, and is closed while another thread waits
+/// on it.
 fn with_threads(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let context = stage.context(rng);

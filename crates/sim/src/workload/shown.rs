@@ -22,8 +22,8 @@ use crate::world;
 const FILE: &str = "/sim/run/tautline/4242";
 const TAP: &str = "/sim/run/tautline/4242.tap";
 
-/// A pipeline in observed contexts, a tool that reads the counters, and tools that request copies. The
-/// counters grow, and finally equal the number of sent messages.
+/// A pipeline in observed contexts, a tool that reads the counters, and tools that request copies.
+/// The counters grow, and finally equal the number of sent messages.
 pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     let (kind, lossy, ledger) = (stage.kind, stage.lossy, stage.ledger());

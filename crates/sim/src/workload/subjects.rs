@@ -29,8 +29,8 @@ fn subscribe(peer: &mut Peer, topic: &[u8], subscribes: bool) {
     }
 }
 
-/// Subscribers with hundreds of topics, many of which are prefixes of others. Each must receive exactly the
-/// messages that match its list of topics.
+/// Subscribers with hundreds of topics, many of which are prefixes of others. Each must receive
+/// exactly the messages that match its list of topics.
 pub(super) fn catalogue(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     world::with(|world| world.kernel.faults.be_calm());
@@ -157,7 +157,8 @@ pub(super) fn manual(stage: &mut Stage, rng: &mut Rng) {
                 subscribe(&mut peer, b"welcome", true);
                 assert_eq!(peer.recv().unwrap(), [b"welcome"]);
             }
-            // A SUB drops messages that it has not requested. The program turns each request into "A".
+            // A SUB drops messages that it has not requested. The program turns each request into
+            // "A".
             if kind == SocketType::Sub {
                 subscribe(&mut peer, b"A", true);
             }
@@ -209,8 +210,8 @@ pub(super) fn manual(stage: &mut Stage, rng: &mut Rng) {
     join(handles);
 }
 
-/// RADIO and DISH over streams or inproc: a DISH that joins and leaves groups receives the messages of its
-/// groups.
+/// RADIO and DISH over streams or inproc: a DISH that joins and leaves groups receives the messages
+/// of its groups.
 pub(super) fn groups(stage: &mut Stage, rng: &mut Rng) {
     let endpoint = stage.endpoint();
     world::with(|world| world.kernel.faults.be_calm());

@@ -16,20 +16,22 @@ use crate::world;
 const ROUTER_HANDOVER: i32 = 56;
 /// Index of `queued_out` in the statistics.
 const QUEUED_OUT: usize = 7;
-/// System calls that one peer needs to fill its room, in addition to those that read from its socket.
+/// System calls that one peer needs to fill its room, in addition to those that read from its
+/// socket.
 const SOME: u64 = 50_000;
 
-/// Successive peers, each with messages to send, at a socket with room for one peer, or for one peer of their
-/// name. All messages are received, though the receiver polls only now and then. Each peer has been received
-/// and has closed before the next one connects, which would otherwise be refused, as by libzmq. If a ROUTER
-/// lets the next one take over, the messages need only have arrived. Heartbeats are off: a reply to a peer
-/// that has waited for long and closed resets the connection, and its messages are lost with it.
+/// Successive peers, each with messages to send, at a socket with room for one peer, or for one
+/// peer of their name. All messages are received, though the receiver polls only now and then. Each
+/// peer has been received and has closed before the next one connects, which would otherwise be
+/// refused, as by libzmq. If a ROUTER lets the next one take over, the messages need only have
+/// arrived. Heartbeats are off: a reply to a peer that has waited for long and closed resets the
+/// connection, and its messages are lost with it.
 pub(super) fn successors(stage: &mut Stage, rng: &mut Rng) {
     one_after_the_other(stage, rng, false);
 }
 
-/// Successive peers through shared memory. The receiver stops reading after a peer's last message, so the end
-/// of that peer is unread when the next one connects.
+/// Successive peers through shared memory. The receiver stops reading after a peer's last message,
+/// so the end of that peer is unread when the next one connects.
 pub(super) fn heirs(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     world::with(|world| world.kernel.faults.no_memory = 0);

@@ -1,5 +1,5 @@
-//! Reports of sockets to their program: monitors of all versions, lists of peers, and the statistics of a
-//! proxy.
+//! Reports of sockets to their program: monitors of all versions, lists of peers, and the
+//! statistics of a proxy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

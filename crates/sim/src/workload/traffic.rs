@@ -1,4 +1,5 @@
-//! Messages whose content follows from their sender and number, so that a receiver can check each of them.
+//! Messages whose content follows from their sender and number, so that a receiver can check each
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -41,7 +42,8 @@ impl Kind {
         Kind { longest: self.longest.min(longest), ..self }
     }
 
-    /// Returns this kind with messages of a few hundred bytes, fewer than one in four of which is longer.
+    /// Returns this kind with messages of a few hundred bytes, fewer than one in four of which is
+    /// longer.
     pub(super) fn of_bulk(self) -> Self {
         Kind { longest: 3_000, usual: 1_500, ..self }
     }
@@ -109,9 +111,9 @@ impl Ledger {
         Ledger { kind, lossy, ordered, all: Mutex::default(), last: Mutex::default(), seen: Mutex::default() }
     }
 
-    /// Records a message that `receiver` has received. Checks that the message was sent, is whole, and is
-    /// later than the last one of its sender. Returns the sender and the number of its messages that all
-    /// receivers have received.
+    /// Records a message that `receiver` has received. Checks that the message was sent, is whole,
+    /// and is later than the last one of its sender. Returns the sender and the number of its
+    /// messages that all receivers have received.
     pub(super) fn enter(&self, receiver: u32, parts: &[Vec<u8>]) -> (u32, u32) {
         crate::world::progress();
         let first = parts.first().map(Vec::as_slice).unwrap_or_default();
@@ -144,8 +146,8 @@ impl Ledger {
         (sender, *seen)
     }
 
-    /// Checks that all messages of these senders have arrived, if none may be missing. Each sender comes with
-    /// the number of its messages.
+    /// Checks that all messages of these senders have arrived, if none may be missing. Each sender
+    /// comes with the number of its messages.
     pub(super) fn settle(&self, senders: &[(u32, u32)]) {
         let seen = self.seen.lock().unwrap();
         for (sender, sent) in senders {

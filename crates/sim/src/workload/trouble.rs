@@ -1,4 +1,5 @@
-//! Workloads with faulty peers: processes that are killed and restarted, and strangers without ZMTP.
+//! Workloads with faulty peers: processes that are killed and restarted, and strangers without
+//! ZMTP.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -34,8 +35,8 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// A PULL and some PUSH, each in a process that is killed and restarted. The last processes exchange
-/// messages.
+/// A PULL and some PUSH, each in a process that is killed and restarted. The last processes
+/// exchange messages.
 pub(super) fn crash(stage: &mut Stage, rng: &mut Rng) {
     stage.over_streams();
     // A thread that waits for another thread of its process, such as a timer thread, is not killed.
@@ -137,8 +138,8 @@ fn pull(scene: &Scene, start: u32, context: &Context, rng: Rng) {
     }
 }
 
-/// The pipeline, with strangers at its first endpoint. Their messages are not received, and no other
-/// message is lost.
+/// The pipeline, with strangers at its first endpoint. Their messages are not received, and no
+/// other message is lost.
 pub(super) fn strangers(stage: &mut Stage, rng: &mut Rng) {
     STRANGERS.store(true, SeqCst);
     let web = stage.transport() == "ws";
@@ -194,8 +195,8 @@ fn stranger(name: &[u8], web: bool, mut rng: Rng) {
     }
 }
 
-/// Returns a stranger's WebSocket input: a request with or without the required headers (RFC 6455), and
-/// then frames of any kind.
+/// Returns a stranger's WebSocket input: a request with or without the required headers (RFC 6455),
+/// and then frames of any kind.
 fn request(rng: &mut Rng) -> Vec<u8> {
     let lines = [
         "Host: 127.0.0.1",

@@ -50,8 +50,8 @@ pub(super) fn observer() -> Arc<Observer> {
     })
 }
 
-/// Returns an observer that records when the first connection is in use. No connection may be lost until
-/// the recorded time is `u64::MAX`.
+/// Returns an observer that records when the first connection is in use. No connection may be lost
+/// until the recorded time is `u64::MAX`.
 pub(super) fn steady(begun: Arc<AtomicU64>) -> Arc<Observer> {
     Arc::new(move |seen: &Observed<'_>| {
         say(|| format!("event {:#x} {} {} {}", seen.event, seen.value, seen.local, seen.remote));

@@ -1,11 +1,11 @@
 //! Delays threads at critical points. A race often needs a window of a few steps: while one thread
-//! stands between two steps, another thread must complete its work. Slices of equal length rarely end
-//! in such a window, especially in rarely executed code.
+//! stands between two steps, another thread must complete its work. Slices of equal length rarely
+//! end in such a window, especially in rarely executed code.
 //!
-//! So the seed draws places, each equally likely, regardless of how often it is executed. A place is a
-//! line of the engine with an atomic or a lock, or a system call behind such a line. A thread that
-//! arrives there is delayed until no other can run (delay-bounded scheduling), or for a while. This
-//! happens at the first arrivals, and then ever less often.
+//! So the seed draws places, each equally likely, regardless of how often it is executed. A place
+//! is a line of the engine with an atomic or a lock, or a system call behind such a line. A thread
+//! that arrives there is delayed until no other can run (delay-bounded scheduling), or for a while.
+//! This happens at the first arrivals, and then ever less often.
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
@@ -102,7 +102,8 @@ pub(super) fn at_call(name: &'static str) {
     }
 }
 
-/// Lets another thread run, and now and then a timer expire, while the calling thread delays a store.
+/// Lets another thread run, and now and then a timer expire, while the calling thread delays a
+/// store.
 pub(crate) fn linger(place: &'static Location<'static>) {
     if ME.get() == 0 || while_late(place) || !world().rng.chance(3) {
         return;
@@ -115,8 +116,8 @@ pub(crate) fn linger(place: &'static Location<'static>) {
     change_threads(true);
 }
 
-/// Called after the calling thread, which delays a store, has loaded a value at `place`. Returns true
-/// if the thread was delayed.
+/// Called after the calling thread, which delays a store, has loaded a value at `place`. Returns
+/// true if the thread was delayed.
 fn while_late(place: &'static Location<'static>) -> bool {
     let key = key(place).rotate_left(32);
     ARE_DELAYS.load(Relaxed) && stand_at(key, || format!("{place}, with a late store"))

@@ -1,9 +1,9 @@
-//! Processes: groups of threads and descriptors. They share the memory of the real process, including the
-//! engine's state for all its contexts.
+//! Processes: groups of threads and descriptors. They share the memory of the real process,
+//! including the engine's state for all its contexts.
 //!
-//! A killed process stops where its threads wait. A thread that does not wait goes on until it does, because
-//! it may hold a lock that processes share. When the last thread has stopped, the descriptors of the process
-//! are closed, as a kernel does.
+//! A killed process stops where its threads wait. A thread that does not wait goes on until it
+//! does, because it may hold a lock that processes share. When the last thread has stopped, the
+//! descriptors of the process are closed, as a kernel does.
 
 #[cfg(simulated)]
 use super::Thread;
@@ -45,7 +45,8 @@ pub(super) fn is_to_stop(me: Tid, wait: &Wait) -> bool {
     world.killed.contains(&process) && matches!(wait, Wait::Poll(_) | Wait::Epoll(_) | Wait::Time)
 }
 
-/// Ends the calling thread if its process has been killed. The thread holds no shared resource here.
+/// Ends the calling thread if its process has been killed. The thread holds no shared resource
+/// here.
 pub(crate) fn end_if_killed() {
     let me = ME.get();
     if me != 0 && is_to_stop(me, &Wait::Time) {

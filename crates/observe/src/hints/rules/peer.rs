@@ -17,8 +17,9 @@ fn taken(peer: &Peer) -> u64 {
     peer.messages_out.saturating_sub(peer.queued_out)
 }
 
-/// Returns the share of the time between the two readings, in per cent, for which the queue to the peer was full. Applies only if
-/// the queue is full now and then: the peer takes all messages, and has room again.
+/// Returns the share of the time between the two readings, in per cent, for which the queue to the
+/// peer was full. Applies only if the queue is full now and then: the peer takes all messages, and
+/// has room again.
 fn full_in_bursts(scene: &Scene<'_>, peer: &Peer, before: &Peer) -> Option<u64> {
     let full = |peer: &Peer, now: u64| match peer.full_since {
         0 => peer.full_us,

@@ -50,8 +50,8 @@ pub(super) fn left_out(scene: &Scene<'_>) -> Option<Hint> {
     )
 }
 
-/// Returns the hint about a process whose file was not written for so long that it cannot be running. Its
-/// reading is out of date. `state` is field 3 of `/proc/PID/stat`, if known.
+/// Returns the hint about a process whose file was not written for so long that it cannot be
+/// running. Its reading is out of date. `state` is field 3 of `/proc/PID/stat`, if known.
 pub fn stands_still(seconds: u64, state: Option<char>) -> Hint {
     let (why, advice) = match state {
         Some('T') => ("stopped by a signal", "SIGCONT continues it (kill -CONT, or fg in its shell)."),

@@ -81,8 +81,8 @@ pub(super) fn waits_for_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint
     )
 }
 
-/// True if a REP has received more requests from a peer than it has replied to. The request of a REQ counts as waiting
-/// even after the program has taken it.
+/// True if a REP has received more requests from a peer than it has replied to. The request of a
+/// REQ counts as waiting even after the program has taken it.
 fn owes(peer: &Peer) -> bool {
     peer.state == PeerState::Connected && peer.messages_in > peer.messages_out + peer.dropped
 }
