@@ -1,11 +1,11 @@
 //! A bounded lock-free queue, first in, first out, for any number of threads on both sides.
 //!
-//! Each place has a turn that says who may use it: `2 * lap` is for the push of that lap, `2 * lap
-//! + 1` for the pop. The thread that advances the counter has the place alone until it stores the
-//! next turn. No other thread waits for it: a push is refused if its place is not free yet, and a
-//! pop returns `None` if its place is not filled yet. If a fork leaves a thread behind in the
-//! middle of a push, the child only loses the use of the ring. An empty ring consists of zero
-//! bytes, so that a static one takes no room in the library.
+//! Each place has a turn that says who may use it. It is `2 * lap` for the push of that lap, and
+//! `2 * lap + 1` for the pop. The thread that advances the counter has the place alone until it
+//! stores the next turn. No other thread waits for it: a push is refused if its place is not free
+//! yet, and a pop returns `None` if its place is not filled yet. If a fork leaves a thread behind
+//! in the middle of a push, the child only loses the use of the ring. An empty ring consists of
+//! zero bytes, so that a static one takes no room in the library.
 
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Padded, UnsafeCell};
