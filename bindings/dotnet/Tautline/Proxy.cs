@@ -26,8 +26,7 @@ namespace Tautline
         /// <param name="backend">The other.</param>
         /// <param name="capture">Receives a copy of every message, if it is not null.</param>
         /// <param name="control">Socket that receives <c>PAUSE</c>, <c>RESUME</c>, <c>STATISTICS</c> and <c>TERMINATE</c>:
-        /// PAIR, REP, PULL or
-        /// SUB.</param>
+        /// PAIR, REP, PULL or SUB.</param>
         public static void RunSteerable(Socket frontend, Socket backend, Socket capture, Socket control)
         {
             Argument.NotNull(frontend, nameof(frontend));
