@@ -3,8 +3,8 @@
 //     refer.exe IN OUT [NAME=VERSION...] -- FACADE...
 //
 // FACADE is an assembly that forwards types, such as netstandard.dll of a runtime. Each type reference of IN to another assembly changes to
-// the first FACADE that forwards the type. If no FACADE forwards the type, the reference stays unchanged. It is an error if SDK projects do
-// not know that assembly. NAME=VERSION replaces the version of the facade NAME. The identity of the module (MVID) is computed from its
+// the first FACADE that forwards the type. If no FACADE forwards the type, the reference stays unchanged; if SDK projects do
+// not know the referenced assembly, the program fails. NAME=VERSION replaces the version of the facade NAME. The identity of the module (MVID) is computed from its
 // content, and its time stamp is 0, so the same sources give the same bytes.
 
 using System;
@@ -32,7 +32,7 @@ static class Refer
                 Console.Error.WriteLine(arguments[0] + ": no facade has " + string.Join(", ", missing));
                 return 1;
             }
-            // The other parts of the runtime's own images, beside the code, are only for that runtime.
+            // Data beside the code in a runtime's images serves only that runtime. Mark the output as code only.
             module.Attributes |= ModuleAttributes.ILOnly;
             module.Write(arguments[1], new WriterParameters { DeterministicMvid = true, Timestamp = 0 });
         }

@@ -9,7 +9,7 @@ using System.Threading.Tasks;
 
 namespace Tautline.Tests
 {
-    /// <summary>A listener of the meter. Keeps the last number for each instrument with its
+    /// <summary>A listener of the meter. Keeps one number for each instrument and its
     /// tags.</summary>
     sealed class Heard : IDisposable
     {
