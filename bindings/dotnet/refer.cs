@@ -3,9 +3,9 @@
 //     refer.exe IN OUT [NAME=VERSION...] -- FACADE...
 //
 // FACADE is an assembly that forwards types, such as netstandard.dll of a runtime. Each type reference of IN to another assembly changes to
-// the first FACADE that forwards the type. If no FACADE forwards the type, the reference stays unchanged; if SDK projects do
-// not know the referenced assembly, the program fails. NAME=VERSION replaces the version of the facade NAME. The identity of the module (MVID) is computed from its
-// content, and its time stamp is 0, so the same sources give the same bytes.
+// the first FACADE that forwards the type. If no FACADE forwards the type, the reference stays unchanged; if SDK projects do not know the
+// referenced assembly, the program fails. NAME=VERSION replaces the version of the facade NAME. The identity of the module (MVID) is
+// computed from its content, and its time stamp is 0, so the same sources give the same bytes.
 
 using System;
 using System.Collections.Generic;

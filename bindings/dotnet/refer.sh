@@ -3,9 +3,9 @@
 #
 #   OUT/lib/FRAMEWORK/    for netstandard2.0, netcoreapp3.1 and, with RUNTIME8, net8.0
 #
-# build.sh compiles against a runtime's own assemblies, which SDK projects do not know. This script makes the library
-# refer to assemblies that SDK projects know instead. The result replaces the library that the tests in OUT/core and OUT/net8 use. OUT/mono stays unchanged, because
-# Mono has no netstandard.dll without its development files. The same sources produce the same bytes.
+# build.sh compiles against a runtime's own assemblies, which SDK projects do not know. This script makes the library refer to assemblies
+# that SDK projects know instead. The result replaces the library that the tests in OUT/core and OUT/net8 use. OUT/mono stays unchanged,
+# because Mono has no netstandard.dll without its development files. The same sources produce the same bytes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$1" && pwd) runtime=$2
