@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Compiles the binding and its tests with Mono's compiler: bindings/dotnet/build.sh OUT [RUNTIME [RUNTIME8]]
 #
-#   OUT/mono/   for Mono and .NET Framework: what netstandard2.0 gets, without spans, streams and the meter
-#   OUT/core/   for .NET Core 3.1, with spans and streams, compiled against the RUNTIME's own assemblies (the folder with
-#               System.Private.CoreLib.dll); Mono's own know no Span that this compiler accepts
-#   OUT/net8/   for .NET 8, with the meter, too, if RUNTIME8 is given. This compiler cannot read the core library of .NET 8, but what it
-#               compiles against the older one runs there
+#   OUT/mono/   for Mono and .NET Framework: the netstandard2.0 build, without spans, streams and the meter
+#   OUT/core/   for .NET Core 3.1, with spans and streams. Compiled against the assemblies of RUNTIME (the folder with
+#               System.Private.CoreLib.dll), because Mono's assemblies have no Span that this compiler accepts.
+#   OUT/net8/   for .NET 8, with spans, streams and the meter, if RUNTIME8 is given. This compiler cannot read the core library
+#               of .NET 8, but code that it compiles against the core library of .NET Core 3.1 runs on .NET 8.
 #
 # The project for `dotnet build` and `dotnet pack` is Tautline/Tautline.csproj.
 set -euo pipefail
@@ -21,15 +21,15 @@ mcs "${common[@]}" -r:"$out/mono/Tautline.dll" -out:"$out/mono/Tests.exe" "$here
 [[ -n ${2:-} ]] || exit 0
 runtime=$2
 references=(-nostdlib -noconfig -r:"$runtime/System.Private.CoreLib.dll")
-# Types that the core library has itself are only forwarded by these. Not System.Collections: the compiler holds its version against
-# the newer assembly that has the meters.
+# These assemblies only forward types of the core library. System.Collections is left out, because its version conflicts with the
+# newer assembly that has the meters.
 for name in System.Runtime System.Runtime.Extensions System.Runtime.InteropServices \
     System.Runtime.InteropServices.RuntimeInformation System.Console System.Linq System.Threading \
     System.Diagnostics.Process System.ComponentModel.Primitives; do
     references+=(-r:"$runtime/$name.dll")
 done
 
-# compile NAME VERSION ARGUMENT...: for the framework of that version.
+# compile NAME VERSION ARGUMENT...: compiles for the framework of that version.
 compile() {
     local folder=$out/$1 version=$2
     shift 2

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the NuGet package as `dotnet pack -p:Natives=DIR` would, where there is no .NET SDK.
+"""Makes the same NuGet package as `dotnet pack -p:Natives=DIR`, without the .NET SDK.
 
     bindings/dotnet/pack.py ASSEMBLIES NATIVES OUT
 
 ASSEMBLIES has a folder for each framework with Tautline.dll and Tautline.xml (netstandard2.0, netcoreapp3.1, net8.0); NATIVES has the libraries
-as RUNTIME/native/libzmq.so.5 (linux-x64, linux-arm64, linux-musl-x64, linux-musl-arm64). What describes the package is read from
-Tautline/Tautline.csproj. The same input gives the same bytes. Prints the package's path.
+as RUNTIME/native/libzmq.so.5 (linux-x64, linux-arm64, linux-musl-x64, linux-musl-arm64). The description of the
+package comes from Tautline/Tautline.csproj. The same input gives the same bytes. Prints the package's path.
 """
 
 import sys
@@ -19,13 +19,13 @@ RUNTIMES = {"linux-x64", "linux-arm64", "linux-musl-x64", "linux-musl-arm64", "o
 
 
 def properties():
-    """The project's properties by name."""
+    """Returns the project's properties by name."""
     project = ElementTree.parse(HERE / "Tautline" / "Tautline.csproj").getroot()
     return {p.tag: p.text for group in project.findall("PropertyGroup") for p in group if "Condition" not in p.attrib}
 
 
 def nuspec(of, frameworks):
-    """The package's description."""
+    """Returns the package's description (nuspec)."""
     groups = "".join(f'      <group targetFramework="{name}" />\n' for name in frameworks)
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <package xmlns="http://schemas.microsoft.com/packaging/2013/05/nuspec.xsd">
@@ -88,7 +88,7 @@ def main():
     package = out / f'{of["PackageId"]}.{of["Version"]}.nupkg'
     with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
-            # 1980 is the beginning of time in a ZIP file.
+            # 1980 is the earliest year that a ZIP file can store.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)

@@ -1,11 +1,11 @@
-// Makes an assembly refer to the reference assemblies that the .NET SDK gives to projects, where its compiler had the runtime's own:
+// Replaces an assembly's references to a runtime's own assemblies by the reference assemblies that the .NET SDK gives to projects:
 //
 //     refer.exe IN OUT [NAME=VERSION...] -- FACADE...
 //
-// FACADE is an assembly that forwards types, as netstandard.dll of a runtime does. Each type that IN takes from elsewhere is taken from the
-// first of them that forwards it. Where none does it stays with the assembly that IN names, unless no project knows that one, which is an
-// error. NAME=VERSION is the version to ask of a facade, if not its own. The identity of the module (MVID) is made of its content, and its
-// time is 0, so that the same sources give the same bytes.
+// FACADE is an assembly that forwards types, such as netstandard.dll of a runtime. Each type reference of IN to another assembly changes to
+// the first FACADE that forwards the type. If no FACADE forwards the type, the reference stays unchanged; if SDK projects do not know the
+// referenced assembly, the program fails. NAME=VERSION replaces the version of the facade NAME. The identity of the module (MVID) is
+// computed from its content, and its time stamp is 0, so the same sources give the same bytes.
 
 using System;
 using System.Collections.Generic;
@@ -32,14 +32,14 @@ static class Refer
                 Console.Error.WriteLine(arguments[0] + ": no facade has " + string.Join(", ", missing));
                 return 1;
             }
-            // What is in the runtime's own images beside the code is for that runtime alone.
+            // Data beside the code in a runtime's images serves only that runtime. Mark the output as code only.
             module.Attributes |= ModuleAttributes.ILOnly;
             module.Write(arguments[1], new WriterParameters { DeterministicMvid = true, Timestamp = 0 });
         }
         return 0;
     }
 
-    /// <summary>The types that only a private assembly has.</summary>
+    /// <summary>Redirects the type references. Returns the types that only a private assembly has.</summary>
     static List<string> Change(ModuleDefinition module, List<Facade> facades)
     {
         var missing = new List<string>();

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the library as it is packaged out of what build.sh has compiled: bindings/dotnet/refer.sh OUT RUNTIME [RUNTIME8]
+# Makes the packaged library from the output of build.sh: bindings/dotnet/refer.sh OUT RUNTIME [RUNTIME8]
 #
 #   OUT/lib/FRAMEWORK/    for netstandard2.0, netcoreapp3.1 and, with RUNTIME8, net8.0
 #
-# What is compiled against a runtime's own assemblies refers to them, which projects of the SDK do not know: here it refers to those that
-# they know instead. It takes the place of what the tests in OUT/core and OUT/net8 run on. Mono has no netstandard.dll without its
-# development files, so that OUT/mono stays as it is. The same sources make the same bytes.
+# build.sh compiles against a runtime's own assemblies, which SDK projects do not know. This script makes the library refer to assemblies
+# that SDK projects know instead. The result replaces the library that the tests in OUT/core and OUT/net8 use. OUT/mono stays unchanged,
+# because Mono has no netstandard.dll without its development files. The same sources produce the same bytes.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$1" && pwd) runtime=$2
@@ -14,7 +14,7 @@ out=$(cd "$1" && pwd) runtime=$2
 mcs -warn:4 -warnaserror -r:"$(printf '%s\n' /usr/lib/mono/gac/Mono.Cecil/0.1[1-9]*/Mono.Cecil.dll | tail -n 1)" -out:"$out/refer.exe" \
     "$here/refer.cs"
 
-# packaged NAME FRAMEWORK [NAME=VERSION]: what was compiled into that folder. netstandard.dll has all but NativeLibrary.
+# packaged NAME FRAMEWORK [NAME=VERSION]: packages the library in OUT/NAME. netstandard.dll has every type except NativeLibrary.
 packaged() {
     local folder=$out/lib/$2
     mkdir -p "$folder"

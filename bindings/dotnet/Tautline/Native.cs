@@ -17,10 +17,9 @@ namespace Tautline
     /// <summary>The functions of libzmq that the binding calls.</summary>
     /// <remarks>
     /// Every argument is a number or a pointer, so the runtime marshals no arguments: a call costs 4 ns on .NET Core. SetLastError
-    /// would add 13 ns to each call. Instead, a caller asks <see cref="zmq_errno"/> after a failure. The runtimes preserve
-    /// errno over
-    /// their work at the end of a call (a test verifies this under constant garbage collection). They do not preserve it while they
-    /// compile a method for its first call. Therefore the method that makes a call also reads its error.
+    /// would add 13 ns to each call. Instead, a caller asks <see cref="zmq_errno"/> after a failure. The runtimes
+    /// preserve errno during their work at the end of a call (a test verifies this under constant garbage collection). But compiling
+    /// a method for its first call may change errno. Therefore the method that makes a call also reads its error.
     /// </remarks>
     [SuppressUnmanagedCodeSecurity]
     internal static unsafe class Native

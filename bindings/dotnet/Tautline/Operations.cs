@@ -128,7 +128,7 @@ namespace Tautline
         }
     }
 
-    /// <summary>Receives all parts of a message. They normally arrive together; if not, the operation keeps the parts received
+    /// <summary>Receives all parts of a message. The parts normally arrive together. Otherwise the operation keeps the parts received
     /// so far.</summary>
     internal sealed unsafe class PartsReceiveOperation : Operation<List<byte[]>>
     {

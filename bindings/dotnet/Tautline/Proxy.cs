@@ -6,8 +6,8 @@ namespace Tautline
     public static class Proxy
     {
         /// <summary>Runs until the context is shut down.</summary>
-        /// <param name="frontend">One socket.</param>
-        /// <param name="backend">The other.</param>
+        /// <param name="frontend">The first socket.</param>
+        /// <param name="backend">The second socket.</param>
         /// <param name="capture">Receives a copy of every message, if it is not null.</param>
         public static void Run(Socket frontend, Socket backend, Socket capture = null)
         {
@@ -22,12 +22,11 @@ namespace Tautline
         }
 
         /// <summary>Runs until the context is shut down or <c>TERMINATE</c> arrives.</summary>
-        /// <param name="frontend">One socket.</param>
-        /// <param name="backend">The other.</param>
+        /// <param name="frontend">The first socket.</param>
+        /// <param name="backend">The second socket.</param>
         /// <param name="capture">Receives a copy of every message, if it is not null.</param>
         /// <param name="control">Socket that receives <c>PAUSE</c>, <c>RESUME</c>, <c>STATISTICS</c> and <c>TERMINATE</c>:
-        /// PAIR, REP, PULL or
-        /// SUB.</param>
+        /// PAIR, REP, PULL or SUB.</param>
         public static void RunSteerable(Socket frontend, Socket backend, Socket capture, Socket control)
         {
             Argument.NotNull(frontend, nameof(frontend));

@@ -10,8 +10,8 @@ namespace Tautline
         /// <summary>Adds the socket to the meter <c>Tautline</c> (System.Diagnostics.Metrics) until
         /// the socket is disposed. The meter reports all of <see cref="Statistics"/> while a
         /// listener is attached. Needs Tautline.</summary>
-        /// <remarks>Call it on the thread that may use the socket. From then on a lock orders all
-        /// calls, as on a socket that is used asynchronously, and a call that waits for a message
+        /// <remarks>Call it on the thread that may use the socket. Afterwards a lock orders all
+        /// calls, as on a socket that is used asynchronously. A call that waits for a message
         /// reads the numbers first.</remarks>
         /// <param name="name">The value of the tag <c>socket.name</c>, unique among the measured
         /// sockets. Null stands for the type and a number: <c>push-1</c>. A second call changes the

@@ -328,7 +328,7 @@ namespace Tautline
             set { Put(66, Argument.Milliseconds(value)); }
         }
 
-        /// <summary>A SOCKS5 proxy, <c>host:port</c>, to connect through; empty is none.</summary>
+        /// <summary>A SOCKS5 proxy, <c>host:port</c>, to connect through. Empty for a direct connection.</summary>
         public string SocksProxy
         {
             get { return GetString(68); }
@@ -347,7 +347,7 @@ namespace Tautline
             set { Put(71, value ? 1 : 0); }
         }
 
-        /// <summary>XPUB: the first message to each new subscriber; empty is none.</summary>
+        /// <summary>XPUB: the first message to each new subscriber. Empty to disable.</summary>
         public byte[] XPublisherWelcomeMessage
         {
             set { Put(72, value); }

@@ -139,7 +139,7 @@ namespace Tautline
             Put(option, value, null);
         }
 
-        // For properties: the error for an invalid value names the property. It shows only numbers, because texts may be secrets.
+        // For properties: the error for an invalid value names the property. The error shows only numbers, because texts may be secrets.
 
         void Put(int option, int value, [CallerMemberName] string name = null)
         {

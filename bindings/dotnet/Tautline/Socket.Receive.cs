@@ -99,7 +99,7 @@ namespace Tautline
 
         /// <summary>Takes all available parts without waiting.</summary>
         /// <param name="batch">The target. Its old content is dropped.</param>
-        /// <returns>The number of parts: 0 if none is available, and at most the capacity of the batch.</returns>
+        /// <returns>The number of parts: from 0 to the capacity of the batch.</returns>
         public int TryReceiveBatch(MessageBatch batch)
         {
             return ReceiveBatch(batch, false);

@@ -14,11 +14,11 @@ namespace Tautline
         /// part that is already available.</summary>
         /// <param name="token">Ends the stream with an
         /// <see cref="System.OperationCanceledException"/>. No part is lost.</param>
-        /// <returns>The same <see cref="Message"/> in each step. It belongs to the stream and is
-        /// valid until the next step. To keep its content longer, copy it
-        /// (<see cref="Message.Clone"/>, <see cref="Message.ToArray"/>). It can be
-        /// forwarded.</returns>
-        /// <remarks>The stream never ends by itself: it throws an
+        /// <returns>The same <see cref="Message"/> in each step. The message belongs to the
+        /// stream and is valid until the next step. To keep its content longer, copy it
+        /// (<see cref="Message.Clone"/>, <see cref="Message.ToArray"/>). The program may
+        /// forward it.</returns>
+        /// <remarks>The stream has no end: it throws an
         /// <see cref="System.ObjectDisposedException"/> when the socket is disposed and a
         /// <see cref="ContextTerminatedException"/> when the context is. <see cref="Message.More"/>
         /// is true if another part of the same message follows.</remarks>

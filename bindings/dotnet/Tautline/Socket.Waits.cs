@@ -7,8 +7,7 @@ namespace Tautline
     public unsafe partial class Socket
     {
         /// <summary>Longest single wait in the library. Afterwards we notice a disposed context or socket, and other threads
-        /// can use
-        /// the socket.</summary>
+        /// can use the socket.</summary>
         const int SliceMilliseconds = 100;
 
         /// <summary>Interval between two polls that do not block a thread.</summary>
@@ -25,8 +24,7 @@ namespace Tautline
         }
 
         /// <summary>Waits until the peers of a publisher have subscribed to at least <c>count</c> different topics. Messages
-        /// published
-        /// afterwards reach them. Needs Tautline.</summary>
+        /// published afterwards reach these peers. Needs Tautline.</summary>
         /// <param name="count">The required number.</param>
         /// <param name="timeout">The maximum time to wait; null is unlimited.</param>
         /// <returns>True if there are so many subscriptions, false after the timeout.</returns>

@@ -22,8 +22,8 @@ namespace Tautline
 
         internal string Name { get; private set; }
 
-        /// <summary>The last bound or connected endpoint; empty if there is
-        /// none.</summary>
+        /// <summary>The last bound or connected endpoint; empty before the first bind or
+        /// connect.</summary>
         internal string Endpoint { get; set; }
 
         internal bool IsAlive

@@ -80,7 +80,7 @@ namespace Tautline
                 }
                 if (timeout == -2)
                 {
-                    // The time before the signal is unknown. It is added only once: later signals do not prolong the wait.
+                    // The time before the signal is unknown. We add it only once, so later signals do not prolong the wait.
                     int option;
                     UIntPtr length = (UIntPtr)sizeof(int);
                     ZmqException.Check(Native.zmq_getsockopt(socket, Sends ? Option.SendTimeout : Option.ReceiveTimeout, &option, &length));

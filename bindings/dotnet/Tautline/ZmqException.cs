@@ -10,7 +10,7 @@ namespace Tautline
         Permission = 1,
         /// <summary>Not found: an unbound inproc endpoint, an unknown file or an unknown endpoint.</summary>
         NotFound = 2,
-        /// <summary>A signal interrupted the wait. Where possible, the binding resumes the wait itself.</summary>
+        /// <summary>A signal interrupted the wait. If possible, the binding resumes the wait.</summary>
         Interrupted = 4,
         /// <summary>The socket is not ready: no message to receive, no peer to send to, or the timeout has passed.</summary>
         Again = 11,

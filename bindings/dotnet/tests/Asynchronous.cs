@@ -189,7 +189,7 @@ namespace Tautline.Tests
                     Check.Equal("first", await couple.Bound.ReceiveStringAsync());
                     for (int round = 0; round < 200; round++)
                     {
-                        // The answer that it waits for comes only after another has sent on the same socket.
+                        // The answer arrives only after another task has sent the question on the same socket.
                         var waiting = Task.Run(() => couple.Connected.Wait(PollEvents.In, Timeout.InfiniteTimeSpan));
                         if (round % 2 == 0)
                             await Task.Yield();

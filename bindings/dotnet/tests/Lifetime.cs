@@ -84,7 +84,7 @@ namespace Tautline.Tests
         [Test]
         static void WhatIsForgottenIsClosedAndNobodyWaits()
         {
-            // Messages for a peer that never comes, and no limit to linger: the finalizer must not wait for them.
+            // The peer of the queued messages never connects and linger has no limit. The finalizer must not wait for them.
             var sockets = new List<WeakReference>();
             for (int round = 0; round < 20; round++)
                 Forget(sockets);
@@ -96,7 +96,7 @@ namespace Tautline.Tests
             int left = 0;
             foreach (var each in sockets)
                 left += each.IsAlive ? 1 : 0;
-            // A conservative collector may take something on the stack for a reference.
+            // A conservative collector may mistake a value on the stack for a reference.
             Check.That(left < 10, "most are gone, " + left + " are not");
         }
 
@@ -121,7 +121,7 @@ namespace Tautline.Tests
                 while (!Volatile.Read(ref stop))
                 {
                     GC.Collect(0);
-                    // A collection stops everybody: without a pause .NET Core now and then gets to nothing else.
+                    // A collection stops all threads. Without a pause, .NET Core sometimes runs only collections.
                     Thread.Sleep(0);
                 }
             });
@@ -134,7 +134,7 @@ namespace Tautline.Tests
                     var buffer = new byte[8];
                     for (int round = 0; round < 5000; round++)
                     {
-                        // Anything but EAGAIN would be thrown.
+                        // TryReceive would throw on any error except EAGAIN.
                         Check.That(!couple.Bound.TryReceive(buffer, out length), "nothing there");
                         buffer = new byte[8];
                     }
@@ -163,7 +163,7 @@ namespace Tautline.Tests
         static void SignalsDoNotEndAWait()
         {
             const int urgent = 23;
-            // Any function that does nothing will do for a handler.
+            // Any function without side effects can serve as the handler.
             IntPtr before = signal(urgent, dlsym(IntPtr.Zero, "abs"));
             using (var couple = new Couple(SocketType.Pull, SocketType.Push))
             {
@@ -189,7 +189,7 @@ namespace Tautline.Tests
                     Thread.Yield();
                 }
                 couple.Connected.Send("at last");
-                // Not for ever, although signals go on.
+                // The wait must time out although signals continue.
                 while (!waiting.Join(1))
                 {
                     if (!Volatile.Read(ref done))

@@ -11,7 +11,7 @@ namespace Tautline.Tests
     [AttributeUsage(AttributeTargets.Method)]
     sealed class TestAttribute : Attribute
     {
-        /// <summary>Whether libzmq has not what it tests: there it is not run.</summary>
+        /// <summary>True if the test needs a feature that libzmq does not have. On libzmq it is skipped.</summary>
         public bool OnTautlineOnly { get; set; }
     }
 
@@ -20,7 +20,7 @@ namespace Tautline.Tests
     {
         const int WatchdogMilliseconds = 120000;
 
-        /// <summary>Whether the tests are to find Tautline below.</summary>
+        /// <summary>True if the tests expect Tautline as the native library.</summary>
         internal static bool OnTautline;
 
         static int Main(string[] arguments)
@@ -73,7 +73,7 @@ namespace Tautline.Tests
         }
     }
 
-    /// <summary>What tests say, and what they need.</summary>
+    /// <summary>Assertions and helpers of the tests.</summary>
     static class Check
     {
         internal static void That(bool condition, string what)
@@ -112,14 +112,14 @@ namespace Tautline.Tests
             Equal(expected, Throws<ZmqException>(action).Error);
         }
 
-        /// <summary>That the message of the error ends so, after the library's words.</summary>
+        /// <summary>Asserts that the error's message ends with the expected text, after the library's own text.</summary>
         internal static void Says(string expected, Action action)
         {
             string message = Throws<ZmqException>(action).Message;
             That(message.EndsWith("): " + expected), message);
         }
 
-        /// <summary>Bytes that differ by their place and the seed.</summary>
+        /// <summary>Returns bytes that depend on their position and the seed.</summary>
         internal static byte[] Pattern(int size, int seed = 0)
         {
             var bytes = new byte[size];

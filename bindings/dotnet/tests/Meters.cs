@@ -9,7 +9,7 @@ using System.Threading.Tasks;
 
 namespace Tautline.Tests
 {
-    /// <summary>What somebody who listens to the meter hears: a number by instrument and
+    /// <summary>A listener of the meter. Keeps one number for each instrument and its
     /// tags.</summary>
     sealed class Heard : IDisposable
     {
@@ -54,7 +54,7 @@ namespace Tautline.Tests
             return numbers.Keys.Any(each => each.Contains(" socket.name=" + name + " ") || each.EndsWith(" socket.name=" + name));
         }
 
-        /// <summary>The number of that socket, of the kind that the last tag says.</summary>
+        /// <summary>Returns the number of the socket. If given, <c>kind</c> selects by the last tag.</summary>
         internal long Of(string instrument, string name, string kind = null)
         {
             return numbers.Single(each => each.Key.StartsWith(instrument + " ") && each.Key.Contains(" socket.name=" + name + " ")
@@ -134,7 +134,7 @@ namespace Tautline.Tests
                 for (int number = 0; number < 10; number++)
                     publisher.Send("x");
                 router.SendMultipart(new byte[] { 1 }, new byte[] { 2 });
-                // A port that was free a moment ago.
+                // This port is free after the unbind, so connecting to it fails.
                 string free = router.Bind("tcp://127.0.0.1:*");
                 router.Unbind(free);
                 nobody.Connect(free);
@@ -171,7 +171,7 @@ namespace Tautline.Tests
                     GC.WaitForPendingFinalizers();
                 }
                 heard.Listen();
-                // A conservative collector may take something on the stack for a reference.
+                // A conservative collector may mistake a value on the stack for a reference.
                 Check.That(Enumerable.Range(0, 20).Count(each => heard.Knows("forgotten " + each)) < 10, "most are gone");
             }
         }
@@ -204,7 +204,7 @@ namespace Tautline.Tests
                 Check.Equal(2 * 13, heard.Keys.Length);
                 first.Dispose();
                 second.Measure("three");
-                // Without an endpoint, and then with the newest.
+                // First there is no endpoint tag, then the tag has the newest endpoint.
                 Check.That(heard.Listen().Keys.Contains("tautline.peers socket.type=Pull socket.name=three"), "no endpoint");
                 second.Bind("inproc://first");
                 second.Bind("inproc://second");
@@ -267,7 +267,7 @@ namespace Tautline.Tests
                     waiting.Start();
                     Check.Equal(0L, heard.Listen().Of("tautline.peers", each.Key));
                     push.Connect(endpoint);
-                    // While it waits: the numbers are renewed now and then.
+                    // The waiting call refreshes the numbers periodically.
                     while (heard.Listen().Of("tautline.peers", each.Key) == 0)
                         Thread.Sleep(1);
                     Check.That(waiting.IsAlive, "it waits");
@@ -418,7 +418,7 @@ namespace Tautline.Tests
                     Check.Equal((byte)received, couple.Bound.ReceiveBytes()[0]);
                 sending.Wait();
 
-                // A wait that another thread's asynchronous call comes into.
+                // Another thread makes an asynchronous call during a wait.
                 var waiting = Task.Run(() => couple.Bound.Wait(PollEvents.In, Timeout.InfiniteTimeSpan));
                 var receiving = couple.Bound.ReceiveStringAsync();
                 couple.Connected.Send("for one of them");

@@ -7,7 +7,7 @@ using System.Threading.Tasks;
 
 namespace Tautline.Tests
 {
-    /// <summary>What migrating.md says that no other test shows.</summary>
+    /// <summary>Tests for the statements of migrating.md that other tests do not cover.</summary>
     static class Migrating
     {
         [Test]
@@ -32,7 +32,7 @@ namespace Tautline.Tests
                 Check.Equal("by number", couple.Bound.ReceiveString());
                 Check.Equal((SocketType)types[0], couple.Bound.Type);
                 Check.That(couple.Bound.IsThreadSafe, "as all of these");
-                // There is no descriptor of its own to watch.
+                // These sockets have no descriptor to watch.
                 Check.Throws<ZmqException>(() => couple.Bound.ReceiveBytesAsync().GetAwaiter().GetResult());
             }
         }
@@ -121,7 +121,7 @@ namespace Tautline.Tests
             }
         }
 
-        /// <summary>As in migrating.md.</summary>
+        /// <summary>The authentication handler of migrating.md.</summary>
         static void Handle(Context context, List<string> allowed)
         {
             var handler = new ReplySocket(context);

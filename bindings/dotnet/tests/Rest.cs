@@ -63,7 +63,7 @@ namespace Tautline.Tests
             {
                 foreach (var option in typeof(Socket).GetProperties())
                 {
-                    // Reading what only says something after an exchange, or on a library that counts.
+                    // Skip the options without a getter, and Statistics, which needs Tautline.
                     if (!option.CanRead || option.Name == "Statistics")
                         continue;
                     try
@@ -75,7 +75,7 @@ namespace Tautline.Tests
                         throw new Exception(option.Name, error);
                     }
                 }
-                // As they are, but for RouterHandover and the like, which can only be set.
+                // Set the default values. RouterHandover and similar options can only be set.
                 socket.RouterMandatory = socket.RouterHandover = socket.ProbeRouter = false;
                 Check.Fails(Errno.HostUnreachable, () =>
                 {
@@ -361,7 +361,7 @@ namespace Tautline.Tests
                 Check.Equal("secret", reply.ReceiveString());
                 reply.Send("thanks");
                 Check.Equal("thanks", request.ReceiveString());
-                // With a wrong idea of the server's key there is no connection.
+                // A client with a wrong server key cannot connect.
                 using (var monitor = new SocketMonitor(context, stranger, SocketEvents.Disconnected
                     | SocketEvents.HandshakeFailedAuthentication | SocketEvents.HandshakeFailedNoDetail | SocketEvents.HandshakeFailedProtocol))
                 {
@@ -376,7 +376,7 @@ namespace Tautline.Tests
         [Test]
         static void TextOfBytes()
         {
-            // The example of RFC 32.
+            // Example from RFC 32.
             var data = new byte[] { 0x86, 0x4F, 0xD2, 0x6F, 0xB5, 0x59, 0xF7, 0x5B };
             Check.Equal("HelloWorld", Z85.Encode(data));
             Check.Bytes(data, Z85.Decode("HelloWorld"));

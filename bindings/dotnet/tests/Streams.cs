@@ -14,8 +14,8 @@ namespace Tautline.Tests
             Task.Run(test).GetAwaiter().GetResult();
         }
 
-        /// <summary>What <c>await foreach</c> becomes, which this language version does not have;
-        /// false breaks.</summary>
+        /// <summary>Does the same as <c>await foreach</c>, which this language version does not have.
+        /// The loop ends if the body returns false.</summary>
         static async Task ForEach<T>(IAsyncEnumerable<T> stream, Func<T, bool> body, CancellationToken token = default(CancellationToken))
         {
             var steps = stream.GetAsyncEnumerator(token);
@@ -184,7 +184,7 @@ namespace Tautline.Tests
                     while (next < count)
                     {
                         int until = next + 7;
-                        // The same stream again, from where the last enumeration stopped.
+                        // A new enumeration continues where the previous enumeration of the stream stopped.
                         await ForEach(stream, part =>
                         {
                             Check.Equal(next++, Number(part));
@@ -194,7 +194,7 @@ namespace Tautline.Tests
                             Check.Equal(next++, BitConverter.ToInt32(await couple.Bound.ReceiveBytesAsync(), 0));
                         if (next < count)
                             Check.Equal(next++, BitConverter.ToInt32(couple.Bound.ReceiveBytes(), 0));
-                        // Not even by an exception of the loop's body.
+                        // An exception in the loop's body loses no part.
                         if (next < count)
                         {
                             await Throws<InvalidTimeZoneException>(ForEach(stream, part =>
@@ -217,8 +217,8 @@ namespace Tautline.Tests
             {
                 using (var couple = new Couple(SocketType.Pull, SocketType.Push))
                 {
-                    // By the method's token, by the loop's (WithCancellation), by either if there
-                    // are both.
+                    // Cancel by the method's token, by the loop's token (WithCancellation), or by one of
+                    // the two if both are given.
                     for (int way = 0; way < 4; way++)
                     {
                         using (var first = new CancellationTokenSource())
@@ -233,7 +233,7 @@ namespace Tautline.Tests
                             await Throws<OperationCanceledException>(ForEach(couple.Bound.ReceiveAllMultipartAsync(mine), part => false, loops));
                         }
                     }
-                    // What is there is not taken by a stream that was cancelled before.
+                    // A stream that is already cancelled does not take available messages.
                     couple.Connected.Send("kept");
                     Check.That(couple.Bound.Wait(PollEvents.In, Timeout.InfiniteTimeSpan), "it was sent");
                     var over = new CancellationToken(true);
@@ -262,7 +262,7 @@ namespace Tautline.Tests
                     {
                         for (int number = 0; number < count; number++)
                         {
-                            // One at a time, so that the receiver mostly waits.
+                            // Send one message at a time, so that the receiver usually waits.
                             await received.WaitAsync();
                             couple.Connected.Send(BitConverter.GetBytes(number));
                         }
@@ -354,8 +354,8 @@ namespace Tautline.Tests
                     var receiving = ForEach(couple.Bound.ReceiveAllAsync(), part =>
                     {
                         kept.Add(part.Clone());
-                        // Sent on, thrown away by the loop, or left: the stream has another one or
-                        // the same.
+                        // The loop forwards the message, disposes it or leaves it. The next step uses a
+                        // new message or the same one.
                         if (kept.Count % 3 == 0)
                             couple.Bound.Send(part);
                         else if (kept.Count % 3 == 1)
@@ -482,7 +482,7 @@ namespace Tautline.Tests
                         Check.Equal(SocketEvents.Accepted, types[1]);
                         Check.Equal(SocketEvents.HandshakeSucceeded, types[2]);
                         Check.Equal(SocketEvents.MonitorStopped, types.Last());
-                        // Nothing comes any more.
+                        // A second stream of the stopped monitor ends at once.
                         await ForEach(monitor.ReceiveAllAsync(), happened => true);
                     }
                 }
