@@ -1,7 +1,7 @@
 //! A bounded lock-free queue, first in, first out, for any number of threads on both sides.
 //!
-//! Each place has a turn that says who may use it. It is `2 * lap` for the push of that lap, and
-//! `2 * lap + 1` for the pop. The thread that advances the counter has the place alone until it
+//! Each place has a turn that says who may use it. The push of a lap has the turn `2 * lap`, and
+//! its pop has `2 * lap + 1`. The thread that advances the counter has the place alone until it
 //! stores the next turn. No other thread waits for it: a push is refused if its place is not free
 //! yet, and a pop returns `None` if its place is not filled yet. If a fork leaves a thread behind
 //! in the middle of a push, the child only loses the use of the ring. An empty ring consists of
