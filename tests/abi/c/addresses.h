@@ -1,4 +1,4 @@
-/* What the parts of the check of addresses share. */
+/* Helpers that the parts of the address check share. */
 #ifndef ADDRESSES_H
 #define ADDRESSES_H
 
@@ -12,7 +12,7 @@ void skip(const char *what, const char *reason);
 const char *last_endpoint(void *socket);
 /* A socket that does not linger. */
 void *new_socket(void *context, int type, int ipv6);
-/* Whether a PULL gets what a new PUSH sends to this endpoint. */
+/* True if a PULL receives the message that a new PUSH sends to this endpoint. */
 int arrives(void *context, void *pull, const char *endpoint, int ipv6);
 /* A socket that is told of these events of another one. */
 void *monitor(void *context, void *socket, int events);

@@ -1,6 +1,6 @@
 /*
- * More in one queue than memory holds: messages of one constant body, which takes no memory of its own. Linked to the built library by
- * run.sh.
+ * More in one queue than memory holds: messages of one constant body, which needs no memory per message. Linked to the built
+ * library by run.sh.
  *
  *   amounts [MESSAGES]     so many messages of 256 MiB before the peer is there, by default a little more than 64 GiB
  */
@@ -41,7 +41,7 @@ int main(int count, char **arguments)
     set_int_option(push, ZMQ_LINGER, 0);
     set_int_option(pull, ZMQ_RCVHWM, 1);
     set_int_option(pull, ZMQ_RCVTIMEO, 20000);
-    /* A port that nobody listens at yet. */
+    /* A port without a listener. */
     CHECK(zmq_bind(pull, "tcp://127.0.0.1:*") == 0);
     CHECK(zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
     CHECK(zmq_unbind(pull, endpoint) == 0);

@@ -1,4 +1,4 @@
-/* What check.h declares: counts checks, and shows those that fail, the first twenty of them. */
+/* Implements check.h: counts checks, and shows those that fail, the first twenty of them. */
 #include "check.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What the parts of the runtime check share. */
+/* Helpers that the parts of the runtime check share. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -15,7 +15,7 @@
 
 extern int passed;
 extern int failed;
-/* Whether handles are also used after their end, and null where the manual says nothing of it. */
+/* True if handles are also used after their end, and null is passed where the manual does not mention it. */
 extern int strict;
 
 void check(int ok, const char *what, const char *file, int line);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A program several times at once, on one processor, on another and on any: what depends on who is interrupted when, shows there.
+# A program several times at once, on one processor, on another and on any: races that depend on which thread is interrupted show
+# up there.
 #
 #   tests/abi/c/crowded.sh ROUNDS PROGRAM...
 #

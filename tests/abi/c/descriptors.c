@@ -1,7 +1,7 @@
 /*
  * Descriptors that sockets over inproc take, and when, and what a peer takes that waits to be let in. Linked to the built library by run.sh.
  *
- *   descriptors [lenient]     lenient: only what libzmq does, too
+ *   descriptors [lenient]     lenient: only the checks that libzmq passes as well
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* What it takes to be woken: an eventfd of Linux, or two ends of a pair. */
+/* Descriptors that a socket needs to be woken: an eventfd of Linux, or two ends of a pair. */
 #ifndef WAKE_DESCRIPTORS
 #define WAKE_DESCRIPTORS 1
 #endif
@@ -167,7 +167,8 @@ static void *send_later(void *push)
     return NULL;
 }
 
-/* Without descriptors, sockets over inproc go on, also such as have to sleep; what hands out a descriptor says that there is none. */
+/* Without descriptors, sockets over inproc go on, also such as have to sleep; calls that return a descriptor report that there
+ * is no descriptor. */
 static void without_descriptors(void)
 {
     void *context = new_context(), *pull = new_socket(context, ZMQ_PULL), *push = new_socket(context, ZMQ_PUSH);
@@ -242,7 +243,7 @@ static void without_descriptors(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* Sockets that come and go, whose descriptors were made, before anybody is bound, or to an owner that never looks. */
+/* Short-lived sockets with descriptors: closed before a peer binds, or owned by a program that never looks. */
 static void come_and_go(const char *name, int with_message)
 {
     void *context = new_context(), *lazy = new_socket(context, ZMQ_PULL);

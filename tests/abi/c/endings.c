@@ -1,6 +1,6 @@
 /*
- * What ends at both ends at once: a body is freed exactly once whichever end had it, statistics of pipes can be asked for
- * while they go, and one peer of many can be let go by its routing id. A close ends the call of another thread.
+ * Endings at both ends at once: a body is freed exactly once whichever end had it, statistics of pipes can be asked for while
+ * they go, and one peer of many can be let go by its routing id. A close ends the call of another thread.
  */
 #define _POSIX_C_SOURCE 200809L
 #define ZMQ_BUILD_DRAFT_API
@@ -19,7 +19,7 @@ static void count(void *data, void *counter)
     zmq_atomic_counter_inc(counter);
 }
 
-/* Sends what can be sent at once. Every body has its counter, sent or not. */
+/* Sends as much as fits without waiting. Every body has its counter, sent or not. */
 static void send_bodies(void *socket, void **counters)
 {
     zmq_msg_t message;
@@ -174,7 +174,7 @@ static int send_to(void *socket, uint32_t id)
     return sent;
 }
 
-/* A SERVER's or PEER's one peer is let go, the other stays, and whoever asked for the connection makes a new one. */
+/* A SERVER or PEER disconnects one peer and keeps the other; the connecting side then reconnects. */
 static void one_peer_is_let_go(int type, int peer_type, const char *at)
 {
     void *context = zmq_ctx_new(), *bound = zmq_socket(context, type), *peers[2];
@@ -200,18 +200,18 @@ static void one_peer_is_let_go(int type, int peer_type, const char *at)
     CHECK_ERRNO(zmq_disconnect_peer(bound, ids[0]), -1, EHOSTUNREACH);
     CHECK(send_to(bound, ids[1]) == 5 && receive_from(peers[1]) == asked[1]);
     if (peer_type == ZMQ_CLIENT && strncmp(at, "inproc", 6) != 0) {
-        /* Until the connection is a new one, what is sent is lost with the old one. This thread is the one that receives, too: it
-           must not wait for room. */
+        /* Until the connection is a new one, what is sent is lost with the old one. This thread also receives: it must not
+           wait for room. */
         do
             CHECK(zmq_send(peers[0], "hello", 5, ZMQ_DONTWAIT) == 5 || errno == EAGAIN);
         while (zmq_recv(bound, endpoint, sizeof endpoint, ZMQ_DONTWAIT) < 0);
-        /* There may be no room now either: then what fills it arrives. */
+        /* There may be no room now either: then the messages that fill the queue arrive. */
         CHECK(zmq_send(peers[0], "hello", 5, ZMQ_DONTWAIT) == 5 || errno == EAGAIN);
         again = receive_from(bound);
         CHECK(again != ids[0] && again != ids[1] && send_to(bound, again) == 5);
     }
     for (i = 0; i < 2; i++) {
-        /* What nobody will take is not waited for. */
+        /* Messages without a receiver do not delay the end. */
         set_int_option(peers[i], ZMQ_LINGER, 0);
         CHECK(zmq_close(peers[i]) == 0);
     }

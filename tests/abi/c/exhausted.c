@@ -1,6 +1,6 @@
 /*
- * Messages that were sent while there was memory are received where there is none: ENOMEM, until there is some again, and nothing is lost.
- * Linked to the built library by run.sh.
+ * Messages that were sent while there was memory are received while memory is exhausted: ENOMEM until memory is available again,
+ * and every message is kept. Linked to the built library by run.sh.
  */
 #include "check.h"
 
@@ -84,7 +84,7 @@ static void receive_all(void *socket, zmq_msg_t *parts, int first_part)
 
 static void *other_sockets[2];
 
-/* Sockets that the I/O thread has served. It is idle then, and not what this is about. */
+/* Sockets that the I/O thread has served. The I/O thread is then idle, and this test is not about it. */
 static void start(void *context)
 {
     char endpoint[64], byte;
@@ -101,7 +101,7 @@ static void start(void *context)
 int main(void)
 {
     void *context = zmq_ctx_new(), *one, *other;
-    /* They are kept: the library would have their memory for the next ones. */
+    /* The blocks are kept: the library would have their memory for the next ones. */
     static zmq_msg_t parts[ROUNDS][MESSAGES * PARTS];
     int round, part;
     start(context);

@@ -1,5 +1,5 @@
 /*
- * The files of ipc endpoints: a socket replaces what nobody misses, and leaves its own file for the next one.
+ * The files of ipc endpoints: a socket replaces an unused file, and leaves its own file for the next socket.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int holds(const char *path, const char *text)
     return ok;
 }
 
-/* The second socket to bind a path takes it over, and keeps it when the first one goes. A file that is left serves nobody. */
+/* The second socket to bind a path takes it over, and keeps it when the first one goes. A leftover file has no listener. */
 static void takeover(int unbind)
 {
     const char *path = in_directory("taken");
@@ -151,7 +151,7 @@ static void processes(void)
     unlink(path);
 }
 
-/* Somebody moves the file away, and puts another in its place. */
+/* Another program moves the file away and puts a different one in its place. */
 static void renamed(void)
 {
     const char *path = in_directory("before"), *moved = in_directory("after");
@@ -185,7 +185,7 @@ static void relative(void)
     CHECK(chdir("/") == 0 && unlink(same) == 0 && rmdir(other) == 0);
 }
 
-/* What is in the way of a bind: what holds nothing is replaced, data and directories stay. */
+/* Files that are in the way of a bind: empty objects are replaced, data and directories stay. */
 static void in_the_way(void)
 {
     const char *path = in_directory("way"), *target = in_directory("target");
@@ -269,7 +269,7 @@ static void wildcards(void)
     void *pull[2];
     size_t i;
     for (i = 0; i < 3; i++) {
-        /* What is no directory does not count. */
+        /* A file that is not a directory does not count. */
         if (i > 0)
             setenv(variables[i - 1], in_directory("no-directory"), 1);
         setenv(variables[i], directory, 1);
@@ -320,6 +320,6 @@ void files(void)
     in_the_way();
     permissions();
     wildcards();
-    /* Nothing is left. */
+    /* The folder is empty. */
     check(zmq_ctx_term(context) == 0 && rmdir(directory) == 0, directory, __FILE__, __LINE__);
 }

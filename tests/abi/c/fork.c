@@ -34,7 +34,7 @@ static void *send_all(void *arg)
 
 #define INTERRUPTED(call, failure) (errno = 0, (call) == (failure) && errno == EINTR)
 
-/* Whether every call on the parent's socket fails with EINTR, but for what is asked before a close. */
+/* True if every call on the parent's socket fails with EINTR, except the queries that are allowed before a close. */
 static int socket_is_inherited(void *socket, int type)
 {
     char byte = 0;

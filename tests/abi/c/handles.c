@@ -184,7 +184,7 @@ static void options(void)
         CHECK_ERRNO(zmq_getsockopt(socket, ZMQ_LINGER, NULL, &size), -1, EFAULT);
         CHECK_ERRNO(zmq_getsockopt(socket, ZMQ_LINGER, &value, NULL), -1, EFAULT);
     }
-    /* The rest of the room is cleared: older programs read a 64-bit number. */
+    /* The remaining bytes are cleared: older programs read a 64-bit number. */
     memset(text, 0x55, sizeof text);
     size = sizeof text;
     CHECK(zmq_getsockopt(socket, ZMQ_RCVMORE, text, &size) == 0 && size == sizeof(int));

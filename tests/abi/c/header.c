@@ -1,7 +1,7 @@
 /*
  * zmq.h as a program sees it: every constant, layout and prototype of the ZeroMQ 4.3 interface, checked
  * by the compiler. Compiled by run.sh in every dialect of C and C++, with and without the draft
- * interface; nothing here is run.
+ * interface; the program is only compiled.
  */
 #include "zmq.h"
 #include "zmq_utils.h"

@@ -65,7 +65,7 @@ static void alone(void)
     CHECK(zmq_msg_close(&one) == 0);
 }
 
-/* Frees and counts. Which thread does it is not said, so the counter is an atomic one. */
+/* Frees and counts. The manual does not say which thread calls this, so the counter is atomic. */
 static void release(void *data, void *counter)
 {
     free(data);
@@ -143,7 +143,7 @@ static void from_a_peer(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* On failure the message stays as it is. */
+/* A failure leaves the message unchanged. */
 static void refused(void)
 {
     void *context = zmq_ctx_new();

@@ -15,7 +15,8 @@ static void *context, *push;
 
 int module_begin(void);
 
-/* Connects to a peer that never answers. What is queued for it is freed by the I/O thread, which is at work when this returns. */
+/* Connects to a peer that never answers. The I/O thread frees the messages queued for it, and is busy with that when this
+ * returns. */
 int module_begin(void)
 {
     static const char body[BODY];

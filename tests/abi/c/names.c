@@ -1,6 +1,6 @@
 /*
- * Names of hosts in zmq_bind, zmq_unbind and as sources of zmq_connect. The resolver is this file's: what ends in `.test`
- * it answers by itself, and `slow.test` only when it is told to. So is `socket`, which can do without IPv6.
+ * Names of hosts in zmq_bind, zmq_unbind and as sources of zmq_connect. The resolver is this file's: it answers names that end in
+ * `.test` itself, and `slow.test` only when the test releases it. `socket` is replaced as well and can run without IPv6.
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -121,7 +121,7 @@ static int has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Whether the machine has the address ::1. */
+/* True if the machine has the address ::1. */
 static int has_ipv6(void)
 {
     struct sockaddr_in6 address;
@@ -191,7 +191,7 @@ static void streams(void *context, int ipv6)
     fails(context, ZMQ_PULL, "tcp://none.test:5555", ipv6, ENODEV);
     fails(context, ZMQ_PULL, "tcp://two.test%nowhere:*", ipv6, EINVAL);
     fails(context, ZMQ_PULL, "tcp://two.test%0:*", ipv6, EINVAL);
-    /* The source is for zmq_connect, and no name; what is wrong with it is wrong here, too. */
+    /* The source is for zmq_connect, and no name; an invalid source is an error here as well. */
     binds(context, "tcp", "127.0.0.1:0;two.test", ipv6, four);
     fails(context, ZMQ_PULL, "tcp://two.test:0;127.0.0.1:*", ipv6, ENODEV);
     if (strict && zmq_has("WS")) {

@@ -1,8 +1,8 @@
 /*
- * A name server that does not answer: names that begin with "slow" are looked up until the test lets go. Nothing that is given up meanwhile
- * may wait for that. Linked to the built library by run.sh; the C library's getaddrinfo and pthread_create are replaced.
+ * A name server that does not answer: names that begin with "slow" are looked up until the test lets go. An abandoned lookup must
+ * not delay any other call. Linked to the built library by run.sh; the C library's getaddrinfo and pthread_create are replaced.
  *
- *   resolver [lenient]     lenient: only what libzmq does, too, so that the checks can be tried on another libzmq
+ *   resolver [lenient]     lenient: only the checks that libzmq passes as well, to try the checks on another libzmq
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -22,9 +22,9 @@
 
 /* Posted when a slow lookup begins, and for each that may end. */
 static sem_t begun, let_go;
-/* How many slow names were asked for. */
+/* Number of lookups of slow names. */
 static int asked_slow;
-/* How many threads cannot be started. */
+/* Number of threads that cannot be started. */
 static int no_threads;
 
 static int ask_system(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result)
@@ -90,7 +90,7 @@ static int threads(void)
     return count;
 }
 
-/* Those before there was a context: one, and under an emulator its own. */
+/* Threads that existed before the context: one, and under an emulator its own. */
 static int at_first;
 
 /* The lookup under way ends, and the threads of former contexts with it. */
@@ -135,7 +135,7 @@ static void given_up_at_a_proxy(void)
     end_lookup();
 }
 
-/* What is queued waits for the name, but no longer than the linger time. */
+/* Queued messages wait for the name, but no longer than the linger time. */
 static void lingers(int milliseconds)
 {
     void *context = zmq_ctx_new();
@@ -316,7 +316,7 @@ static void other_processes(void)
     await_lookup();
     child = fork();
     if (child == 0) {
-        /* The parent's are none of its business; one of its own is. */
+        /* The child ignores the lookups of its parent; it performs its own. */
         void *own = zmq_ctx_new(), *push = socket_of(own, ZMQ_PUSH, 0);
         int bad = zmq_close(socket_) != 0 || zmq_ctx_term(context) != 0;
         bad |= push == NULL || zmq_connect(push, "tcp://slow.0:1") != 0;

@@ -1,7 +1,7 @@
 /*
- * Peers of one name: DEALERs with the same routing id that come to a ROUTER one after the other, which has not been called meanwhile, or
- * while the one before is still there. What each has sent before the next one came is received, under the name and in order, and replies
- * go to the one that is there.
+ * Peers of one name: DEALERs with the same routing id connect to a ROUTER one after the other, while the ROUTER is not called or
+ * while the previous peer is still connected. The messages of each peer are received under the name and in order, and replies go
+ * to the connected peer.
  */
 #define ZMQ_BUILD_DRAFT_API
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { PEERS = 4, ROUND_TRIPS = 100 };
 
-/* How peers come and go. */
+/* Ways in which peers connect and disconnect. */
 struct course {
     const char *address;
     int handover;
@@ -65,14 +65,14 @@ static int hears(void *router, const char *text)
     return is_next(router, "name", 1) && is_next(router, text, 0);
 }
 
-/* What one peer sends goes to the router, and the answer comes back. */
+/* A message of one peer reaches the router, and the answer comes back. */
 static int round_trip(void *router, void *peer)
 {
     return send_string(peer, "ask", 0) && hears(router, "ask") && send_string(router, "name", ZMQ_SNDMORE) &&
            send_string(router, "answer", 0) && is_next(peer, "answer", 0);
 }
 
-/* A peer comes, sends its messages and closes. All of it has happened, up to the system, when this returns. */
+/* A peer comes, sends its messages and closes. When this returns, the system has all of its bytes. */
 static void come_and_go(const struct course *course, const char *endpoint, int number)
 {
     const int inproc = strncmp(endpoint, "inproc", 6) == 0;
@@ -122,8 +122,8 @@ static void one_after_the_other(struct course course)
     CHECK(zmq_close(router) == 0);
 }
 
-/* The ROUTER has been called before, and reads by itself what its peers send; then it has received everything, and is not called while the
- * peer goes and the next one comes. Another peer stays. */
+/* The ROUTER has been called before, and its I/O thread reads the messages of its peers; then it has received everything, and
+ * is not called while the peer goes and the next one comes. A second peer stays connected. */
 static void after_a_call(struct course course)
 {
     char endpoint[256];
@@ -172,7 +172,7 @@ static void taken_over(const char *address)
         peers[i] = peer_of(context, endpoint);
         CHECK(send_string(peers[i], "hello", 0));
         if (i > 0) {
-            /* The rest of what was begun to be received, if it was. */
+            /* Receives the remaining parts of a partly received message. */
             if (i % 2)
                 CHECK(is_next(router, "name", 1) && is_next(router, "one", 1));
             CHECK(is_next(router, "two", 1) && is_next(router, "three", 0));
@@ -188,7 +188,7 @@ static void taken_over(const char *address)
     if (PEERS % 2)
         CHECK(is_next(router, "name", 1) && is_next(router, "one", 1));
     CHECK(is_next(router, "two", 1) && is_next(router, "three", 0));
-    /* Those before do not take the name back. */
+    /* Earlier peers do not take the name back. */
     for (i = 0; i < ROUND_TRIPS; i++)
         if (!round_trip(router, peers[PEERS - 1]))
             break;
@@ -200,7 +200,7 @@ static void taken_over(const char *address)
     CHECK(zmq_close(router) == 0);
 }
 
-/* Each peer is told of as it comes and as it goes, with what it said in between. */
+/* Each peer is reported when it connects and when it disconnects, with its messages in between. */
 static void told_of(const char *address, int handover)
 {
     struct course course = {NULL, 0, 0, 1, 1};
@@ -245,8 +245,8 @@ static void said_goodbye_for(const char *address, int handover)
     CHECK(zmq_close(router) == 0);
 }
 
-/* Whether the system says that the other end is gone while data of it is left. wine does not, so a ROUTER that has not read all of it
- * cannot know that the name is free. */
+/* True if the system reports that the other end is closed while its data is still unread. wine does not, so a ROUTER that has
+ * not read all of it cannot know that the name is free. */
 static int tells_of_an_end_behind_data(void)
 {
 #ifdef _WIN32

@@ -4,8 +4,8 @@
 #
 #   tests/abi/c/run.sh [LIBDIR]     LIBDIR: where libzmq.so is; by default the library that the suites share
 #   ABI_ROUNDS=1000 ...           how often it is run in each of four crowded loops (20)
-#   WAKE_DESCRIPTORS=2 ...        what a socket takes to be woken: 2 where the library has no eventfd (1)
-# Ends with `abi: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+#   WAKE_DESCRIPTORS=2 ...        number of descriptors that a socket needs to be woken: 2 where the library has no eventfd (1)
+# Ends with `abi: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

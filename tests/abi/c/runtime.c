@@ -5,7 +5,8 @@
  *   runtime [lenient]      lenient: without the checks that only this library promises (libzmq itself reads freed
  *                          memory there), so that the checks can be tried on another libzmq
  *
- * Here: what needs no socket. handles.c, messages.c, traffic.c, fork.c, endings.c, routing_ids.c and drafts.c have the rest.
+ * Here: the calls that need no socket. handles.c, messages.c, traffic.c, fork.c, endings.c, routing_ids.c and drafts.c have
+ * the rest.
  */
 #include "check.h"
 

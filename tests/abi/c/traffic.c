@@ -66,7 +66,7 @@ static void vectors(void)
     free(in[1].iov_base);
     CHECK(int_option(other, ZMQ_RCVMORE) == 1);
     CHECK(zmq_recv(other, NULL, 0, 0) == 3 && int_option(other, ZMQ_RCVMORE) == 0);
-    /* Without the flag each is a message of its own. */
+    /* Without the flag, each is a separate message. */
     CHECK(zmq_sendiov(one, out, 2, 0) == 2);
     CHECK(zmq_recv(other, NULL, 0, 0) == 1 && int_option(other, ZMQ_RCVMORE) == 0);
     CHECK(zmq_recv(other, NULL, 0, 0) == 2);
@@ -144,7 +144,7 @@ static void polling(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* What a proxy's thread joins; each socket is bound by it. */
+/* Sockets that a proxy's thread joins; each socket is bound by it. */
 struct joined {
     void *context;
     int kind; /* 0 zmq_proxy, 1 zmq_proxy_steerable, 2 zmq_device */
@@ -390,7 +390,8 @@ static void descriptors(void)
     }
 }
 
-/* An event loop with one socket: after ZMQ_FD has told, level- or edge-triggered, it asks for ZMQ_EVENTS and does what can be done. */
+/* An event loop with one socket: after ZMQ_FD has signalled, level- or edge-triggered, the program reads ZMQ_EVENTS and then
+ * sends or receives. */
 struct loop {
     void *socket;
     int edges, single, count, size;

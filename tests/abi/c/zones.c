@@ -1,6 +1,6 @@
 /*
- * Link-local addresses, whose zone is told by the name of its interface: in a network of its own if this process may make
- * one, else by an address that the machine has.
+ * Link-local addresses, whose zone is told by the name of its interface: in a network namespace if this process may
+ * create one, else with an address that the machine has.
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -17,14 +17,14 @@ static char zone[IF_NAMESIZE]; /* the interface */
 static unsigned number;        /* the same by number */
 static char ip[INET6_ADDRSTRLEN];
 
-/* What the kernel wants to add an address to an interface; its header and the C library's do not go together. */
+/* The kernel's structure for adding an address to an interface; its header and the C library's do not go together. */
 struct in6_request {
     struct in6_addr address;
     unsigned prefix;
     int index;
 };
 
-/* A network with nothing but a loopback interface that has a link-local address only. */
+/* A network with only a loopback interface, which has only a link-local address. */
 static int make_network(void)
 {
     struct ifreq request;
@@ -188,7 +188,7 @@ static void datagrams(void *context, int by_name)
     CHECK(zmq_close(dish) == 0 && zmq_close(radio) == 0 && zmq_close(one) == 0 && zmq_close(other) == 0);
 }
 
-/* Addresses that need a zone and have none, or one that is not there; the interface by its name alone. */
+/* Addresses with a missing or an unknown zone; the interface by its name alone. */
 static void others(void *context)
 {
     char endpoint[128];

@@ -215,7 +215,7 @@ static void monitor_replaced(const char *transport)
     do_close(server);
 }
 
-/* The end of a context ends the monitors in it, too. */
+/* Ending a context also ends the monitors in it. */
 static void shut_down(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);

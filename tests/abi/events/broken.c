@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What a peer says: bytes in place of a greeting, or a mechanism and a frame. */
+/* Bytes that a peer sends: bytes in place of a greeting, or a mechanism and a frame. */
 struct speech {
     const char *bytes;
     size_t length;
@@ -115,7 +115,7 @@ BOTH(curve_hello, COMMAND("CURVE", 0, "\5HELLO\1\0"))
 BOTH(curve_welcome, COMMAND("CURVE", 1, "\7WELCOMEx"))
 BOTH(curve_error, COMMAND("CURVE", 1, "\5ERROR\3" "400"))
 
-/* A HELLO of the right length that says nothing. */
+/* A HELLO of the right length with empty content. */
 BOTH(curve_noise,
      {.mechanism = "CURVE", .flags = 4, .frame_length = 200, .frame = "\5HELLO\1\0"
       "0123456789012345678901234567890123456789012345678901234567890123456789"

@@ -74,7 +74,7 @@ static void found_again(const char *transport)
     do_close(server);
     until(client, ZMQ_EVENT_DISCONNECTED);
     do_bind(again, end);
-    /* How many attempts it takes is a question of time. */
+    /* The number of attempts depends on time. */
     pass(client, ZMQ_EVENT_CONNECTED);
     until(client, ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
     until(again, ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
@@ -178,7 +178,7 @@ static void immediate(const char *transport)
     do_close(client);
 }
 
-/* Nobody listens behind the file any more. */
+/* The file no longer has a listener. */
 static void stale(const char *transport)
 {
     struct watched *client = client_of("client", ZMQ_PUSH);
@@ -203,7 +203,7 @@ static void unreachable(const char *transport)
     do_close(client);
 }
 
-/* Its backlog is full: who comes now is not answered. */
+/* Its backlog is full: new connections stay unanswered. */
 static const char *full(int *listener, int *guest)
 {
     const char *end;

@@ -13,7 +13,7 @@ static struct watched *client_of(const char *name, int type)
     return client;
 }
 
-/* What a PUSH without a mechanism says of itself. */
+/* Metadata of a PUSH without a mechanism. */
 static const char READY[] = "\5READY\13Socket-Type\0\0\0\4PUSH";
 static const char READY_PULL[] = "\5READY\13Socket-Type\0\0\0\4PULL";
 
@@ -94,7 +94,7 @@ static void no_pong_for_client(const char *transport)
     do_close(client);
 }
 
-/* ---- what may not be sent after the handshake */
+/* ---- frames that may not be sent after the handshake */
 
 static void sent_afterwards(const char *transport, int flags, const char *body, size_t length)
 {

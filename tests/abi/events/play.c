@@ -83,7 +83,7 @@ void call(const char *text, const char *alias)
     alias_count++;
 }
 
-/* The number behind the last colon, -1 if there is none. */
+/* The number behind the last colon, -1 if there is no number. */
 static int port_of(const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -270,7 +270,7 @@ const char *nobody(const char *transport)
     if (!strcmp(transport, "ipc")) {
         snprintf(end, sizeof end, "ipc://%s/nobody", directory);
     } else {
-        /* Bound by us and not listening: nobody else gets this port. */
+        /* Bound by us and not listening: no other process gets this port. */
         struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof name;
         int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -309,7 +309,7 @@ static const char *event_name(uint64_t event)
     return "?";
 }
 
-/* A descriptor by what was said of it before. */
+/* Name of a descriptor from its earlier events. */
 static const char *descriptor(struct watched *watched, uint64_t event, int fd)
 {
     int index;
@@ -370,7 +370,7 @@ static const char *value_of(struct watched *watched, uint64_t event, const uint6
     return text;
 }
 
-/* One part of an event. Returns its size, -1 if none came. */
+/* One part of an event. Returns its size, -1 if no part came. */
 static int part(void *monitor, void *bytes, size_t size)
 {
     int rc = zmq_recv(monitor, bytes, size - 1, 0);
@@ -380,7 +380,7 @@ static int part(void *monitor, void *bytes, size_t size)
     return rc;
 }
 
-/* Takes the next event, within `time`; 0 if none came. */
+/* Takes the next event, within `time`; 0 if no event came. */
 static uint64_t take(struct watched *watched, int time, int shown)
 {
     char first[512], second[512];
@@ -443,7 +443,7 @@ void pass(struct watched *watched, int event)
     wait_for(watched, event, 0);
 }
 
-/* Has the I/O thread, of which there is one, make connections and end them: what was due before is done then. */
+/* Has the I/O thread, of which there is one, make connections and end them: pending work is then complete. */
 void fence(void)
 {
     int round, index, linger = 0, wait = patience();
@@ -534,7 +534,7 @@ static void play(const struct situation *what)
     exit(0);
 }
 
-/* In a process of its own: a library may abort in one situation. What it leaves in the file system is the caller's. */
+/* Runs in a separate process: a library may abort in one situation. The caller removes the files that it leaves. */
 static void run(const struct situation *what)
 {
     pid_t child;

@@ -1,5 +1,5 @@
-/* What the situations are made of. A situation creates sockets, watches them, acts on them and says until when it reads
- * their events. Every call and every event becomes one line of the table. */
+/* Building blocks of the situations. A situation creates sockets, watches them, acts on them and says until when it
+ * reads their events. Every call and every event becomes one line of the table. */
 #ifndef PLAY_H
 #define PLAY_H
 
@@ -20,7 +20,7 @@ struct watched {
     const char *name;
     void *socket;
     void *monitor;
-    /* What the last event about a descriptor said of it. */
+    /* The last event that was reported for a descriptor. */
     struct {
         int fd;
         const char *origin;
@@ -34,7 +34,7 @@ struct situation {
     /* The transport, unless it is part of the name. */
     const char *transport;
     void (*play)(const char *transport);
-    /* Which versions of the events it is played for. The second needs the draft interface. */
+    /* Versions of the events that the situation is played for. The second needs the draft interface. */
     enum { SECOND, BOTH_VERSIONS, FIRST } versions;
 };
 
@@ -55,7 +55,7 @@ extern const char *directory;
 
 /* Creates a socket with a ZMQ_LINGER of 0, and watches it. A table knows it by this name. */
 struct watched *watch(const char *name, int type);
-/* The same without a monitor: its calls are in the table, its events are not. */
+/* As above, without a monitor: its calls are in the table, its events are not. */
 struct watched *unwatched(const char *name, int type);
 void set(struct watched *watched, int option, int value);
 void set_text(struct watched *watched, int option, const char *value);
@@ -71,16 +71,16 @@ int send_waiting(struct watched *watched, const char *text);
 int do_recv(struct watched *watched, int flags);
 /* Closes the socket and reads its events to the end. */
 void do_close(struct watched *watched);
-/* The same, but what it still reports is left out. */
+/* As above, but later reports are left out. */
 void close_unread(struct watched *watched);
 /* Binds the first, connects the second with it and waits until both know. */
 const char *meet(struct watched *bound, struct watched *connected, const char *transport);
 /* Any other call. */
 void note(const struct watched *watched, const char *what, int result);
 
-/* What ZMQ_LAST_ENDPOINT says. Later it is called by `alias` in the table, if that is not null. */
+/* Value of ZMQ_LAST_ENDPOINT. Later it is called by `alias` in the table, if that is not null. */
 const char *endpoint_of(struct watched *watched, const char *alias);
-/* A new endpoint of this transport for zmq_bind, and one where nobody is. */
+/* A new endpoint of this transport for zmq_bind, and an endpoint without a listener. */
 const char *fresh(const char *transport);
 const char *nobody(const char *transport);
 /* From now on the table shows `text` as `alias`. */
@@ -92,7 +92,7 @@ void until(struct watched *watched, int event);
 void pass(struct watched *watched, int event);
 /* Lets everything that has begun come to its end, then reads the events that there are. */
 void settle(void);
-/* As `settle`, but what has come is not read. */
+/* As `settle`, but received messages stay unread. */
 void fence(void);
 
 /* Plain sockets, as peers that do not speak ZMTP or speak it badly. Addresses are endpoints. */

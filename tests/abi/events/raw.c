@@ -1,4 +1,4 @@
-/* Peers that are no ZeroMQ sockets: plain streams, and a ZAP handler that answers as it is told. */
+/* Peers that are no ZeroMQ sockets: plain streams, and a ZAP handler with scripted answers. */
 #include "play.h"
 
 #include <netinet/in.h>
@@ -86,7 +86,7 @@ int raw_connect(const char *endpoint)
 
 void raw_write(int fd, const void *bytes, size_t length)
 {
-    /* The other side may have ended it. */
+    /* The other side may already have closed it. */
     if (send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length && errno != EPIPE && errno != ECONNRESET)
         die("write");
 }

@@ -33,16 +33,16 @@ static void secure(struct watched *watched, enum mechanism mechanism)
     }
 }
 
-/* What is waited for. */
+/* Events that are waited for. */
 enum outcome {
     SUCCESS,
     /* Both ends lose each other. */
     FAILURE,
-    /* The same. Whether libzmq's client tries again is a race. */
+    /* The same. It is a race if libzmq's client tries again. */
     REFUSAL,
-    /* Both wait until the client has no more patience. */
+    /* Both wait until the client gives up. */
     SILENCE,
-    /* The server reports it. Whether libzmq then ends the stream or waits for ZMQ_HANDSHAKE_IVL is a race. */
+    /* The server reports it. It is a race if libzmq then ends the stream or waits for ZMQ_HANDSHAKE_IVL. */
     REPORT_AUTH,
     REPORT_PROTOCOL
 };
@@ -151,7 +151,7 @@ static void refused_and_stop(const char *transport)
     shake(transport, NOTHING, NOTHING, 400, REFUSAL, ZMQ_RECONNECT_STOP_HANDSHAKE_FAILED);
 }
 
-/* A domain, and nobody to ask. */
+/* A domain without a handler. */
 static void no_handler(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);

@@ -8,9 +8,9 @@
 #   tests/abi/events/run.sh record          plays libzmq 4.3.5 and writes the table anew: version 1 of the events on the stable
 #                                       library, version 2 on one with drafts and WebSocket
 #
-# What may differ is in differences.tsv, each line with its reason, which is a row of docs/reference/events.md. After a change,
-# `tests/abi/events/compare.py --write` rewrites it from the last run: new lines have the reason `?`.
-# Ends with `events: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+# Permitted differences are in differences.tsv, each line with its reason, which is a row of docs/reference/events.md. After a
+# change, `tests/abi/events/compare.py --write` rewrites it from the last run: new lines have the reason `?`. Ends with
+# `events: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +22,7 @@ TMPDIR=$(mktemp -d /tmp/events.XXXXXX)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
-# build LIBRARY: the program, for any of them. What it lacks of the draft interface it does without.
+# build LIBRARY: the program, for any of them. It runs without the parts of the draft interface that the library lacks.
 build() {
     "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -O1 -I "$root/include" "$here"/*.c "$1" -pthread -o "$out/events"
 }
@@ -37,7 +37,7 @@ if [[ ${1:-} == record ]]; then
     "$root/scripts/libzmq-baseline.sh" --ws
     stable=$target/baseline/libzmq/lib drafts=$target/baseline/libzmq-ws/lib
     build "$drafts/libzmq.so.5"
-    # It aborts in one of them, which the table says.
+    # It aborts in one of them, as the table says.
     { play "$stable" 1 && play "$drafts" 2; } >"$out/recorded.tsv"
     mv "$out/recorded.tsv" "$here/libzmq-4.3.5.tsv"
     wc -l "$here/libzmq-4.3.5.tsv"

@@ -1,4 +1,4 @@
-/* What becomes of peers and of their messages after zmq_unbind and zmq_disconnect, and when the endpoint is bound or
+/* Fate of peers and of their messages after zmq_unbind and zmq_disconnect, and after the endpoint is bound or
  * connected again. Only calls are shown: the events of these are in the other files. */
 #include "play.h"
 

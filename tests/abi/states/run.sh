@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What each socket type that sends answers in each state of its connection, compared with what was recorded from libzmq 4.3.5.
+# Compares the answers of each sending socket type, in each state of its connection, with those recorded from libzmq 4.3.5.
 #
 #   tests/abi/states/run.sh            our library; tautline.tsv has the rows where it differs, with the reasons
 #   tests/abi/states/run.sh baseline   libzmq itself, with its draft interface

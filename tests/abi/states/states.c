@@ -1,13 +1,13 @@
-/* What a socket that sends answers in each state of its connection: zmq_send, ZMQ_EVENTS, zmq_poll and zmq_recv, each as the first call
- * after the state was reached; then its events and a send when it has taken note of everything.
+/* Answers of a sending socket in each state of its connection: zmq_send, ZMQ_EVENTS, zmq_poll and zmq_recv, each as the first
+ * call after the state was reached; then its events and a send when it has taken note of everything.
  *
- *   states TABLE...       compares with what the tables say; what a later one says counts
+ *   states TABLE...       compares the answers with the tables; a later table overrides an earlier one
  *   states --racy TABLE   the same on libzmq, whose answers in some states depend on which of two threads is faster
  *   states --record       prints the table of the library that it runs on
  *   CASES=WORD ...        only cases whose name (STATE IMMEDIATE TYPE) contains it; PROGRESS=1 names each as it begins
  *
- * The peer is a TCP socket of this program that speaks just enough ZMTP to bring a state about. Nothing is waited for by time: a state is
- * there when the monitor has told the event that comes with it and the I/O thread has done what it had to do before.
+ * The peer is a TCP socket of this program that speaks just enough ZMTP to bring a state about. Nothing is waited for by time: a
+ * state is reached when the monitor has reported its event and the I/O thread has finished its earlier work.
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -35,7 +35,7 @@
 struct type {
     const char *name;
     int number;
-    /* What a peer of it calls itself, and what no peer of it can be. */
+    /* Socket type that a valid peer announces, and a type that is never valid for it. */
     const char *peer, *stranger;
 };
 
@@ -50,7 +50,7 @@ static const struct type types[] = {
     {"RADIO", ZMQ_RADIO, "DISH", "PAIR"},
 };
 
-/* What the peer does. */
+/* Actions of the peer. */
 enum conduct {
     NOBODY,     /* refuses the connection */
     NAMELESS,   /* its name is unknown to the resolver */
@@ -131,7 +131,7 @@ static const struct state states[] = {
     {"breaks", BREAKS, 0, "NULL", NULL, ZMQ_EVENT_DISCONNECTED},
 };
 
-/* The first call in a state; `REST` is the last part of a message whose first part it was, after a while. And what is answered in the end:
+/* The first call in a state; `REST` is the last part of a message whose first part it was, after a while. The final answers:
  * the events and a send. */
 enum question { SEND, SEND_WAITING, REST, EVENTS, POLL, RECEIVE, LATER, QUESTIONS };
 static const char *const questions[] = {"send", "send with a timeout", "rest", "events", "poll", "receive", "later"};
@@ -153,7 +153,7 @@ static int listener(struct sockaddr_in *address, int backlog) {
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     MUST(bind(fd, (struct sockaddr *)address, sizeof *address));
     MUST(getsockname(fd, (struct sockaddr *)address, &size));
-    /* A port that is bound and not listened at refuses everybody, and is nobody else's. */
+    /* A port that is bound without a listener refuses every connection, and no other process gets it. */
     if (backlog > 0) MUST(listen(fd, backlog));
     return fd;
 }
@@ -298,7 +298,7 @@ static const char *try_send(void *socket, int type, uint32_t peer, int flags) {
     return answer;
 }
 
-/* That there is nothing is said in another way by a type that cannot receive, now or ever. */
+/* A type that can never receive reports an empty queue with a different error. */
 static const char *try_receive(void *socket, int type) {
     char byte;
     int only_sends = type == ZMQ_PUSH || type == ZMQ_PUB || type == ZMQ_SCATTER || type == ZMQ_RADIO;
@@ -361,7 +361,7 @@ static void *open_socket(const struct type *type, const struct state *state, int
     void *socket = zmq_socket(context, type->number);
     if (socket == NULL) return NULL;
     set(socket, ZMQ_LINGER, 0);
-    /* A blocking send comes back: whether it waits shows in what it answers. */
+    /* A blocking send comes back: its answer shows if it waits. */
     set(socket, ZMQ_SNDTIMEO, 10);
     set(socket, ZMQ_IMMEDIATE, immediate);
     set(socket, ZMQ_RECONNECT_IVL, state->options & ONCE ? -1 : 60000);
@@ -439,8 +439,8 @@ static void reach(const struct type *type, const struct state *state, int *liste
     await(monitoring, state->event);
 }
 
-/* When the socket has taken note of everything. The I/O thread may have an answer to what the socket has told it, and so on; where another
- * answer is expected, it gets the turns that it needs to give it. */
+/* After the socket has processed all commands. The I/O thread may have an answer to what the socket has told it, and so on;
+ * where another answer is expected, it gets the turns that it needs to give it. */
 static void settle(void *socket, const struct type *type, uint32_t peer, char *later, const char *expected) {
     for (int round = 0; round < 2000; round++) {
         barrier();
@@ -464,7 +464,7 @@ static void examine(const struct type *type, const struct state *state, int imme
     int listening = listener(&address, state->conduct == NOBODY || state->conduct == NAMELESS ? 0 : 4), fd = -1;
     void *socket = open_socket(type, state, immediate), *monitoring = monitor(socket, ++serial);
     sprintf(text, "tcp://127.0.0.1:%d", ntohs(address.sin_port));
-    /* No label is longer than 63 letters: the resolver says no by itself. */
+    /* No label is longer than 63 letters: the resolver rejects it without a query. */
     if (state->conduct == NAMELESS) sprintf(text, "tcp://%0100d.invalid:5555", 0);
     if (type->number == ZMQ_PEER)
         MUST((peer = zmq_connect_peer(socket, text)) == 0 ? -1 : 0);
@@ -491,7 +491,7 @@ struct row {
 static struct row table[COUNT(states)][2][COUNT(types)];
 static int known[COUNT(states)][2][COUNT(types)];
 
-/* Whether there is such a state of such a type. */
+/* True if this type has such a state. */
 static int applies(const struct type *type, const struct state *state, int immediate) {
     if (type->number == ZMQ_STREAM)
         return !(state->options & STOP_HANDSHAKE) && (state->conduct == NOBODY || state->conduct == NAMELESS ||
@@ -553,7 +553,7 @@ static int is_open(const char *answer) {
     return strstr(answer, "ok") != NULL || strstr(answer, "out") != NULL;
 }
 
-/* What is recorded where two threads race is the answer of the state before, which programs mostly see. */
+/* If two threads race, the recorded answer is that of the previous state, which programs mostly see. */
 static void record(size_t s, int immediate, size_t t) {
     struct row *row = &table[s][immediate][t];
     for (int q = 0; q < QUESTIONS; q++) {
