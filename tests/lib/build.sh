@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what the suites share and prints the folder where it is.
+# Builds the files that the suites share and prints their folder.
 #
 #   tests/lib/build.sh library     libzmq.so.5 and libzmq.a with TLS and names, as they are released: target/tested
 #   tests/lib/build.sh programs    taut and tautline-bench, unoptimised: target/debug
@@ -7,7 +7,7 @@
 #   tests/lib/build.sh venv        the Python of the suites: target/test/venv
 #   tests/lib/build.sh baseline    libzmq 4.3.5 with its draft interface and WebSocket
 #
-# `make build` writes to target/release, which stays as it is. With TESTS_BUILT=1 what Cargo builds is already there.
+# `make build` writes to target/release, which stays unchanged. With TESTS_BUILT=1, Cargo's output already exists.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

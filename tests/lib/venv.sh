@@ -15,8 +15,8 @@ mkdir -p "$target/test"
     fi
 ) 9>"$target/test/venv.lock"
 
-# run_pytest SUITE AGAIN ARGUMENT...: pytest with what all suites share (tests/lib/python/suite.py). AGAIN is the command
-# that repeats one test when its name is appended.
+# run_pytest SUITE AGAIN ARGUMENT...: runs pytest with the options that all suites share (tests/lib/python/suite.py).
+# AGAIN is the command that repeats one test when its name is appended.
 run_pytest() {
     local suite=$1 again=$2
     shift 2

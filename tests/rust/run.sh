@@ -16,11 +16,11 @@ scripts/need.sh cargo:cargo gcc:gcc
 log=$target/test/rust.nextest.log
 mkdir -p "$target/test"
 code=0
-# Ignored tests are listed, and count as skipped. With a selection everything else would be listed, too.
+# Ignored tests are listed, and count as skipped. With a selection, every other test would be listed as well.
 list=(--status-level skip)
 [[ $# -eq 0 ]] || list=()
 cargo whole-nextest --no-tests warn ${list[@]+"${list[@]}"} "$@" 2>&1 | tee "$log" || code=$?
-# Parts of names select no examples; without a selection they run, too.
+# Parts of names select no examples; they run as well if there is no selection.
 [[ $# -gt 0 ]] || cargo whole-test --doc --no-fail-fast 2>&1 | tee -a "$log" || code=$?
 
 tests/rust/sum.sh rust "tests/rust/run.sh -E" "$log"

@@ -5,7 +5,7 @@
 #                                    planted fault must pass without that fault.
 #   tests/sim/run.sh --new SECONDS   new seeds for this long. The first line says which is the first.
 #
-# Ends with `simulation: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+# Ends with `simulation: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The code for macOS and the BSDs, on Linux: built with `--cfg tautline_bsd`, which puts an imitation of macOS's calls under it
-# (crates/io/src/imitation.rs). It shows that our code for those systems does what it means to; what their kernels do it cannot show.
+# (crates/io/src/imitation.rs). It shows that our code for those systems does what it means to; it cannot show the behaviour of
+# their kernels.
 #
 #   tests/host/bsd/run.sh             the tests of crates io and core, libzmq's own tests (its stable interface), tests/abi/c, tests/wire/interop
 #   tests/host/bsd/run.sh PART...     some of them: units upstream abi interop
 #
-# What is known to fail on such systems is in expected.tsv. Ends with `bsd: N passed, N failed, N skipped`.
+# Known failures on such systems are in expected.tsv. Ends with `bsd: N passed, N failed, N skipped`.
 set -uo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -19,7 +20,7 @@ mkdir -p "$logs"
 if [[ -n ${RUSTFLAGS:-} ]]; then tests=(env RUSTFLAGS="$RUSTFLAGS"); else tests=(env -u RUSTFLAGS); fi
 tests+=(CARGO_TARGET_DIR="$target")
 export CARGO_TARGET_DIR=$target/bsd RUSTFLAGS="${RUSTFLAGS:-} --cfg tautline_bsd"
-# How fast it is says nothing.
+# Its speed is irrelevant.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 passed=0 failed=0 skipped=0
 

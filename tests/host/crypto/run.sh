@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# CURVE's ciphers on several processors: both implementations against Wycheproof's vectors, libsodium's results and each other, and
-# the handshake with each of them. Which code of theirs runs depends on the processor, so other ones are emulated.
+# CURVE's ciphers on several processors: both implementations against Wycheproof's vectors, libsodium's results and each other,
+# and the handshake with each of them. The chosen code depends on the processor, so other processors are emulated.
 #
 #   tests/host/crypto/run.sh
 #
-# What an emulator or a compiler is missing for is skipped. Ends with `crypto: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+# Parts that lack an emulator or a compiler are skipped. Ends with `crypto: N passed, N failed, N skipped`; exit code 0 if every
+# check passed or was skipped.
 set -uo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)

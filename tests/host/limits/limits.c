@@ -3,8 +3,8 @@
  *   limits TRANSPORT [on=near|far|both] [patience=MS] [watchdog=S] [threads=N] [affinity] [huge] [fd] [retry] [RULE...]
  *                                                                                                    rules: rules.h
  *
- * TRANSPORT: tcp, ipc, ws, curve (over tcp), interface (tcp, bound by its name), inproc. The ends are two processes but for inproc: `near` binds a ROUTER, `far` connects a
- * DEALER. The first line of the output is the outcome:
+ * TRANSPORT: tcp, ipc, ws, curve (over tcp), interface (tcp, bound by its name), inproc. The ends are two processes but for
+ * inproc: `near` binds a ROUTER, `far` connects a DEALER. The first line of the output is the outcome:
  *
  *   moves                every message has come, over one connection, and both contexts have ended
  *   CALL ERRNO           this call failed (of the near end, or `far CALL ERRNO`), and the context has ended
@@ -13,8 +13,9 @@
  *   wrong                another message came than the next one
  *   signal N, hang       an end was killed; one did not end in time, or not all of its threads
  *
- * With `huge`, the first message has 128 MiB. With `fd`, messages are waited for on ZMQ_FD. With `retry`, what failed is tried again in the same processes, without the limits: ", then OUTCOME". A second line says whether memory
- * was shared, and how often a call that is refused once was made. */
+ * With `huge`, the first message has 128 MiB. With `fd`, messages are waited for on ZMQ_FD. With `retry`, the failed steps are
+ * repeated in the same processes, without the limits: ", then OUTCOME". A second line says whether memory was shared, and how
+ * often a call that is refused once was made. */
 #define _GNU_SOURCE
 #include "rules.h"
 
@@ -35,7 +36,7 @@
 
 enum { ROUNDS = 300, STREAM = 4000, SMALL = 64, LARGE = 40000, HUGE_ONE = 128 << 20, WATCHDOG = 60 };
 
-/* What one end has to say, in memory that all processes share. */
+/* Results of one end, in memory that all processes share. */
 struct end {
     char outcome[64];
     int over;
@@ -48,7 +49,7 @@ static const char *const names[] = { "near", "far" };
 static const char *transport;
 static int patience = -1, maps = -1, by_fd, io_threads, affinity, huge;
 static int endpoint_pipe[2];
-/* Seconds until what has not ended counts as hanging. */
+/* Seconds after which a running process counts as hanging. */
 static int watchdog = WATCHDOG;
 static char server_public[41];
 
@@ -302,7 +303,7 @@ static int open_far(struct side *side)
     return zmq_connect(side->socket, text) ? failed(side, "zmq_connect") : 0;
 }
 
-/* How many files there are in this folder of /proc; -1 if it cannot be looked at, also not once more. Where getrandom is refused,
+/* Number of files in this folder of /proc; -1 if it cannot be looked at, also not once more. Where getrandom is refused,
  * run-time libraries keep /dev/urandom open for the life of the process. */
 static int count(const char *folder)
 {
@@ -422,7 +423,7 @@ static void run_end(int which, int limited, int inproc)
     _exit(0);
 }
 
-/* Whether this end has come to the end of its attempt, or to none. */
+/* True if this end has finished its attempt, or makes none. */
 static int is_done(int which, pid_t *process, long long until)
 {
     struct end *end = &shared->end[which];
@@ -492,10 +493,10 @@ int main(int count, char **arguments)
         return 0;
     }
     signal(SIGPIPE, SIG_IGN);
-    /* Where any user may bind an ipc address. */
+    /* Folder in which any user may bind an ipc address. */
     if (chdir("/tmp"))
         return perror("/tmp"), 2;
-    /* What the shell has left open: gaps between descriptors would be room below the limit. */
+    /* Descriptors that the shell has left open: gaps between descriptors would be room below the limit. */
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-/* What a process is denied from now on: resource limits and system calls. */
+/* Restrictions on a process from now on: resource limits and system calls. */
 #ifndef RULES_H
 #define RULES_H
 
@@ -22,10 +22,10 @@ int rules_apply(void);
 /* The soft limits are as they were. */
 void rules_lift(void);
 
-/* Whether the rules need something that this machine or this user does not have; the reason, or NULL. */
+/* True if the rules need something that this machine or this user does not have; the reason, or NULL. */
 const char *rules_missing(void);
 
-/* How often the call of a rule with a number was made. */
+/* Number of times that the call of a rule with a number was made. */
 unsigned rules_count(void);
 
 #endif

@@ -2,9 +2,9 @@
 # Messages move, or a call gets its errno, under resource limits and in sandboxes: expected.tsv has the cases, limits.c moves the messages.
 #
 #   tests/host/limits/run.sh [LIBDIR] [WORD]   the libzmq.so in LIBDIR, by default the one that the suites share; only cases with WORD in them
-#   tests/host/limits/run.sh baseline [WORD]   what libzmq 4.3.5 does: nothing is counted as failed
+#   tests/host/limits/run.sh baseline [WORD]   what libzmq 4.3.5 does: no result counts as failed
 #
-# Ends with `limits: N passed, N failed, N skipped`; exit code 0 if nothing failed.
+# Ends with `limits: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -91,7 +91,7 @@ fi
 # One end is on an older kernel than the other: they may share a machine, but not always memory.
 for end in near far; do check moves ipc on=$end kernel=3.10; done
 
-# What expected.tsv lists.
+# The failures that expected.tsv lists.
 listed() {
     while IFS=$'\t' read -r transports rules wanted _; do
         [[ $transports != \#* ]] || continue
@@ -103,12 +103,13 @@ listed() {
     done <"$here/expected.tsv"
 }
 listed
-# The same of a process that shows itself to tools, if it can.
-# In a folder of its own: tools that other suites run show every process in the usual one.
+# The same of a process that shows itself to tools, if it can. In a separate folder: tools that other suites run show every
+# process in the usual one.
 mkdir -p "$work/observed" && chmod 700 "$work/observed"
 [[ -n $baseline ]] || TAUT_OBSERVE=1 XDG_RUNTIME_DIR=$work/observed listed
 
-# With room for so many descriptors more: all moves, or a call says so, or nobody can be accepted. It all moves when there is room again.
+# With room for so many descriptors more: all steps succeed, a call reports the failure, or no peer can be accepted. It all moves
+# when there is room again.
 for room in {0..14}; do
     for end in tcp "ipc on=near" "ipc on=far" "ipc on=both" "curve on=far" inproc; do
         # shellcheck disable=SC2086

@@ -9,9 +9,9 @@ enum { SYSTEM_MOST = 400 };
 
 /* Takes a rule of the command line; 0 if it is one, -1 if not. Every one adds to those before.
  *
- *   kernel=MAJOR.MINOR   what a Linux of that version lacks: system calls (ENOSYS), and options, commands and flags of older ones that the library
+ *   kernel=MAJOR.MINOR   features that a Linux of that version lacks: system calls (ENOSYS), and options, commands and flags of older ones that the library
  *                        uses (the error that they have there); from 3.10 on
- *   sandbox=docker       what Docker's default profile refuses: EPERM, ENOSYS for what it does not know
+ *   sandbox=docker       calls that Docker's default profile refuses: EPERM, ENOSYS for what it does not know
  *   sandbox=docker-19.03 the same of a version that knows no call newer than Linux 4.17, and refuses those with EPERM, too
  *   sandbox=gvisor       what gVisor does not have */
 int system_take(const char *rule);

@@ -1,10 +1,10 @@
 /* Connections that are cut at any byte, beside heartbeats: cuts SECONDS SEED
  *
- * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. Between the senders and the
- * receiver stands a relay that reads the frames it passes on, and now and then ends a connection behind some byte, with a FIN or a reset.
- * It knows what must be: every message leaves its sender once and whole, what was passed on whole arrives, nothing else does, nothing
- * twice, and in order until the first cut. (Behind a reset what was passed on may be lost. libzmq itself loses messages here: those that a closing
- * sender has sent last, if a PONG comes then.) */
+ * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. Between the senders
+ * and the receiver stands a relay that reads the frames it passes on, and now and then ends a connection behind some byte,
+ * with a FIN or a reset. It checks these rules: every message leaves its sender once and whole, what was passed on whole
+ * arrives, nothing else does, nothing twice, and in order until the first cut. (Behind a reset what was passed on may be lost.
+ * libzmq itself loses messages here: those that a closing sender has sent last, if a PONG comes then.) */
 
 #include "checked.h"
 #include "relay.h"
@@ -74,7 +74,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
     set_option (socket, ZMQ_RCVTIMEO, 20);
     for (;;) {
         checked_header header;
-        /* In this order: nothing is passed on any more when there are neither senders nor connections. */
+        /* In this order: forwarding stops when there are neither senders nor connections. */
         int over = atomic_load (&senders_done) == senders && atomic_load (&between.open) == 0;
         if (over && (total == atomic_load (&between.passed_total) || (between.resets && idle > 15)))
             return;
@@ -86,7 +86,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
         }
         if (header.sender >= senders)
             fail ("a message has an unknown sender");
-        /* What is left of a connection that was cut is received in turn with the next one's. */
+        /* The remaining bytes of a cut connection are received in turn with those of the next connection. */
         if (atomic_load (&between.cuts) == 0 && header.number != next[header.sender])
             fail ("a message is not the next one");
         next[header.sender] = header.number + 1;

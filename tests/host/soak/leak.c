@@ -102,7 +102,8 @@ static void everything (void)
         fail ("zmq_ctx_term");
 }
 
-/* Waits until the threads that were not there before have ended: what closes a peer's descriptors is one. */
+/* Waits until the threads that were not there before have ended: the closing of a peer's descriptors runs on such
+ * a thread. */
 static void until_idle (int threads)
 {
     while (entries ("/proc/self/task") > threads)
@@ -116,7 +117,7 @@ int main (void)
     int threads = entries ("/proc/self/task");
     /* A thread that does not end. */
     alarm (250);
-    /* What a first use keeps for good (caches) is there after the first round. */
+    /* Caches that a first use keeps for good exist after the first round. */
     for (round = 0; round < 3; round++) {
         everything ();
         until_idle (threads);

@@ -55,7 +55,7 @@ static void count (const unsigned char *first, tally seen)
         fail ("a message is on its way twice");
 }
 
-/* How many messages have become whole. */
+/* Number of messages that are complete. */
 static unsigned follow (struct reader *reader, const unsigned char *bytes, size_t length, tally seen)
 {
     unsigned whole = 0;
@@ -127,7 +127,7 @@ static struct link *greet (relay *relay)
     return link;
 }
 
-/* Takes bytes from one end; behind a cut nobody gets them. True if there were some. */
+/* Takes bytes from one end; the bytes behind a cut are dropped. True if there were some. */
 static int take (struct way *way)
 {
     ssize_t length = recv (way->from, way->bytes, sizeof way->bytes, 0);

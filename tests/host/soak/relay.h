@@ -14,7 +14,7 @@ enum
     MOST_MESSAGES = 800
 };
 
-/* How often each message was seen. */
+/* Number of times that each message was seen. */
 typedef unsigned char tally[MOST_SENDERS][MOST_MESSAGES];
 
 typedef struct
@@ -36,7 +36,7 @@ typedef struct
 /* Listens, and relays in a thread of its own. */
 void relay_start (relay *relay);
 
-/* When all connections have ended. */
+/* Called when all connections have ended. */
 void relay_stop (relay *relay);
 
 #endif

@@ -26,7 +26,7 @@ gcc "${flags[@]}" "$here/waiting.c" "$here/checked.c" -o "$work/waiting" -l:libz
 gcc "${flags[@]}" "$here/cuts.c" "$here/relay.c" "$here/checked.c" -o "$work/cuts" -l:libzmq.so.5 -L"$libdir"
 gcc "${flags[@]}" "$here/crowd.c" "$here/checked.c" -o "$work/crowd" -l:libzmq.so.5 -L"$libdir"
 
-# Some of them on one processor: what depends on who is interrupted when, shows there.
+# Some of them on one processor: races that depend on which thread is interrupted show up there.
 allowed=$(taskset -cp $$ | sed 's/.*: //')
 waiting=()
 cuts=()

@@ -133,7 +133,7 @@ static void expect_timeout (void)
         fail ("expected a time-out");
 }
 
-/* Each sender's numbers only grow: nothing twice, nothing overtaken. */
+/* Each sender's numbers only grow: no duplicates, no reordering. */
 static void in_order (const checked_header *header)
 {
     static struct
@@ -298,7 +298,7 @@ static void subscriber (void)
     }
 }
 
-/* What a thread of `churn` blocks in until the context is terminated. */
+/* Call in which a thread of `churn` blocks until the context is terminated. */
 typedef struct
 {
     void *socket;

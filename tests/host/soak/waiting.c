@@ -64,7 +64,7 @@ static const struct
     {"REQ/REP", ZMQ_REQ, ZMQ_REP, 1, 1},         {"PAIR echo", ZMQ_PAIR, ZMQ_PAIR, 0, 1},         {"DEALER echo", ZMQ_DEALER, ZMQ_DEALER, 0, 1},
 };
 
-/* What a subscriber wants: topics by the last bits of a message's number, see checked.c; some of them more than once. */
+/* Subscriptions of a subscriber: topics by the last bits of a message's number, see checked.c; some of them more than once. */
 static const struct
 {
     const char *topics;
@@ -333,7 +333,7 @@ static void play_round (uint64_t number, uint64_t seed)
         others[i].way = random_below (&state, WAYS);
         others[i].single = random_below (&state, 2) == 0;
         others[i].state = random_next (&state);
-        /* No more than fit without anybody reading. */
+        /* Only as many as fit without a reader. */
         others[i].window = pattern == REQ_REP || own_mark == 1 || other_mark == 1 ? 1 : 2;
         others[i].socket = zmq_socket (context, publishes ? patterns[pattern].receiver : patterns[pattern].sender);
         shape (others[i].socket, other_mark, small);

@@ -6,7 +6,7 @@ import struct
 
 import zmtp
 
-# Those of victim.c.
+# The keys of victim.c.
 SERVER_KEY = "Ynw{U7yd(=/2mas!aO>ZmsVQ%[m=XtPDWSM9H-r)"
 OVERHEAD = 16
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

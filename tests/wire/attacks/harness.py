@@ -22,13 +22,13 @@ import sys
 import zmtp
 
 MIB = 1 << 20
-# What a process may take in any case: what its own threads keep for the next messages, and what two
-# honest connections need.
+# Memory that a process may use in any case: caches of its own threads for the next messages, and the needs of
+# two honest connections.
 ALLOWANCE = 8 * MIB
 # Bytes that an attack tries to get rid of: so much that whoever keeps them is found out.
 VOLUME = 96 * MIB
-# A victim that has taken nothing for so long is taken not to read. If it only was slow, the attack
-# is a little weaker.
+# A victim that has taken no bytes for this long counts as not reading. If it only was slow, the attack is a
+# little weaker.
 STALL_S = 0.4
 
 
@@ -71,8 +71,8 @@ class Cores:
 
 CORES = Cores(apart=os.environ.get("APART", "0") != "0")
 
-# Options of the victim that are limits which a program has to set: what they bound is not bounded by default.
-# Marks are lower in an attack than by default, and bound it by default as well.
+# Options of the victim that are limits which a program has to set: the defaults leave these resources
+# unbounded. Marks are lower in an attack than by default, and bound it by default as well.
 LIMITS = {
     "wide=22": "ZMQ_MAXMSGSIZE",
     f"wide={0x54410003}": "ZMQ_TAUTLINE_MAXMULTIPARTSIZE",
@@ -85,26 +85,26 @@ class Case:
 
     def __init__(self, attack, name, **settings):
         self.attack, self.name = attack, name
-        # How much memory may be taken, beyond ALLOWANCE; how many descriptors, beyond a few; how
-        # many bytes may be read from the attacker. None is any number.
+        # How much memory may be taken, beyond ALLOWANCE; how many descriptors, beyond a few; how many bytes
+        # may be read from the attacker. `None` means any number.
         self.memory = settings.pop("memory", 0)
         self.descriptors = settings.pop("descriptors", None)
         self.swallowed = settings.pop("swallowed", None)
-        # What the victim connects to, if it does; ADDRESS is the attacker's.
+        # Endpoint that the victim connects to, if any; ADDRESS is the attacker's.
         self.serves = settings.pop("serves", None)
         # The victim's resource limits, by the names of RLIMIT_*.
         self.limits = settings.pop("limits", {})
-        # The victim's [limits] of a policy (docs/operate/policy.md), which libzmq knows nothing of.
+        # The victim's [limits] of a policy (docs/operate/policy.md), which libzmq does not know.
         self.policy = settings.pop("policy", {})
-        # Whether a client that comes later can be served, and whether any can.
+        # True if a later client can be served, and if any client can.
         self.newcomer = settings.pop("newcomer", True)
         self.answers = settings.pop("answers", True)
-        # What a victim whose mode is idle is told to do when the attack is done: `look 1000`.
+        # Command for a victim whose mode is idle, sent when the attack is done: `look 1000`.
         self.then = settings.pop("then", None)
-        # Whether there is on this system what the attacker needs.
+        # True if this system has the features that the attacker needs.
         self.needs = settings.pop("needs", lambda: True)
         self.options = settings.pop("options", [])
-        # What bounds it: its defaults, or limits that a program or a policy sets.
+        # Limits that bound it: its defaults, or limits that a program or a policy sets.
         self.bound = settings.pop("bound", None) or self.set_limits() or "defaults"
         self.security = settings.get("security", "null")
         self.settings = settings

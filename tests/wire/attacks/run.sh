@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What peers can take from a process by bad behaviour: memory, descriptors, processor time, and the
-# answers of good clients.
+# Resources that peers can take from a process by bad behaviour: memory, descriptors, processor time, and the answers of good
+# clients.
 #
 #   tests/wire/attacks/run.sh [WORD...]           every attack, or those with a WORD in their name;
 #                                                 a suite of `make test`
@@ -14,12 +14,11 @@
 #   APART=1          a core is left to the good client and the thread that answers it: the attacker
 #                    and the victim's other threads stay on another
 #
-# In the table: how much of the attack was taken; the victim's memory and processor time by it; the
-# rate of a good client that asks without a pause, of what it is when nothing else happens, and of
-# what it is while the same attack goes to another victim, which takes as much of the machine; its
-# answers; the first answer of a client that connects meanwhile; and what the victim's own calls
-# took where it is told to make some (`then`, of processor time). Behind the name: which limit bounds the attack, where
-# it is not the library's defaults; and at the end, which attacks leave a good client less than 80 % of its rate.
+# In the table: how much of the attack was taken; the victim's memory and processor time by it; the rate of a good client that
+# asks without a pause, of what it is when nothing else happens, and of what it is while the same attack goes to another victim,
+# which takes as much of the machine; its answers; the first answer of a client that connects during the attack; and what the
+# victim's own calls took where it is told to make some (`then`, of processor time). Behind the name: which limit bounds the
+# attack, where it is not the library's defaults; and at the end, which attacks leave a good client less than 80 % of its rate.
 #
 # As a test it asserts how much memory, how many descriptors and how many bytes of an attacker the
 # victim takes, that good clients are answered, and that the victim ends in good order. Times are
@@ -35,9 +34,9 @@
 #       # Until the victim does not read, or VOLUME is sent.
 #       attack.flood(stream, zmtp.ping() * 1000)
 #
-# `zmtp.py` (tests/lib/python), `ring.py`, `curve.py` and `tls.py` are what an attacker says. A transport over TLS is one line of
-# SCHEMES in cases/tls.py. The keywords are those of `Case` in harness.py (what may be taken, what limits the victim has),
-# and what victim.c calls type, mode, security and so on. Attacks from C are programs of the folder `ipc`, listed in test_ipc.py.
+# `zmtp.py` (tests/lib/python), `ring.py`, `curve.py` and `tls.py` produce the attacker's bytes. A transport over TLS is one line
+# of SCHEMES in cases/tls.py. The keywords are those of `Case` in harness.py (what may be taken, what limits the victim has), and
+# what victim.c calls type, mode, security and so on. Attacks from C are programs of the folder `ipc`, listed in test_ipc.py.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

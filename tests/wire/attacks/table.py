@@ -105,7 +105,7 @@ def row(case, measured):
     return f"| {case.name} | {bound} | {' | '.join(cells)} |"
 
 
-# What a good client should keep of its rate, at least.
+# Share of its rate that a good client should keep, at least.
 KEPT = 0.8
 
 

@@ -45,10 +45,10 @@
 
 enum { TAUTLINE_OPTIONS = 0x54410000 };
 enum { WATCHDOG_MS = 60000, SAMPLES = 1 << 20, LONGEST_BODY = 1 << 20 };
-/* How long a send waits before it counts as held, and how many messages count as much: a publisher is never held. */
+/* Time after which a waiting send counts as held, and the number of messages with the same effect: a publisher is never held. */
 enum { STALL_MS = 400, MANY = 10000 };
 
-/* Keys made for this test; whoever knows the server's and has the client's is a good client. */
+/* Keys made for this test; a peer that knows the server's key and has the client's key is a good client. */
 static const char *server_public = "Ynw{U7yd(=/2mas!aO>ZmsVQ%[m=XtPDWSM9H-r)", *server_secret = "/n2-3lcSoetlsc3zw(O$fLiz1[$p/R/Y.3}a[i:>";
 static const char *client_public = "nuvAi^4M<eI)s2WEiyN?=K33NAc$kiym&<!?>[jT", *client_secret = "}h5=3ohXPR}{&c[SNcm>SKM}hEVOPU)6R3qDB%V?";
 
@@ -229,7 +229,7 @@ static void *receive(void *socket)
     return NULL;
 }
 
-/* How often the sender was held, or has sent MANY messages. Negative: it has ended. */
+/* Number of times that the sender was held, or has sent MANY messages. Negative: it has ended. */
 static atomic_int held;
 
 static void *send_all(void *socket)

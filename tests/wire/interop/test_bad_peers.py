@@ -46,7 +46,7 @@ NO_REPLIES = {
     "a reply and then a body alone": frame(b"", MORE) + frame(b"x") + frame(b"y"),
 }
 
-# Legal or not yet decided: nothing is announced, the connection just ends when the peer goes.
+# Legal or not yet decided: the monitor stays silent, and the connection ends when the peer closes.
 SUDDEN_ENDS = {
     "nothing at all": b"",
     "one byte": b"\xff",
@@ -150,7 +150,7 @@ def test_sudden_end_leaves_others_alone(ours, theirs, data, reset):
         peer.reset() if reset else peer.close()
         wait_for_event(monitor, *ENDED)
         witness()
-        # Nothing of the unfinished message came through.
+        # The unfinished message was not delivered at all.
         assert not pull.readable(0)
 
 

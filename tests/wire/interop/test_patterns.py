@@ -58,7 +58,8 @@ def test_ours_reconnects_after_their_restart_with_whole_messages_only(ours, thei
                 break
             except zmq.ZMQError as error:
                 assert error.errno == zmq.EADDRINUSE, error
-        # What was on its way is lost, whole; so may be what is sent before the old end is noticed.
+        # Messages in transit are lost, as a whole; messages sent before the old end is noticed may
+        # be lost as well.
         marker = b"marker %d" % round_number
         seen = b""
         while seen != marker:

@@ -219,6 +219,6 @@ def test_socks_what_no_proxy_can_be(ours):
         push.set(zmq.SOCKS_PROXY, address)
         with pytest.raises(Failure):
             push.connect("tcp://127.0.0.1:5555")
-        # What does not connect has no use for the proxy.
+        # An endpoint that does not connect has no use for the proxy.
         push.bind("tcp://127.0.0.1:*")
         push.bind("ipc://*")

@@ -132,7 +132,7 @@ def test_zap_a_user_id_in_the_metadata_of_a_peer_is_not_believed(ours):
     assert pull.property_of_next(None, "X-mine") == b"yes"
 
 
-# ---- between two libraries, with somebody in the middle
+# ---- between two libraries, with an attacker in the middle
 
 
 class Proxy:
@@ -224,7 +224,7 @@ def test_tampering(ours, theirs, edit, code):
         wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
     else:
         assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
-    # What came through is a beginning of what was sent, each once; never anything else.
+    # The received messages are a prefix of the sent ones, each once; never anything else.
     got = []
     while server.readable(QUIET_MS):
         got.extend(server.recv())

@@ -280,7 +280,7 @@ def test_ws_fragments_pings_and_goodbye(ours):
     assert peer.recv_frame() == (0x80 | CLOSE, b"\x03\xe9")
     assert peer.closed_by_peer()
     assert pull.recv() == [b"last"]
-    # Others go on, and the end of half a message is the end of it.
+    # Other connections go on, and an incomplete message ends its connection.
     peer = greet(endpoint)
     peer.write(frame(BINARY, b"\x01half") + frame(CLOSE, b""))
     assert peer.recv_frame() == (0x80 | CLOSE, b"")
@@ -442,7 +442,7 @@ def test_ws_flood_of_pings(ours):
         peer = greet(endpoint)
         pings = frame(PING, b"x" * 125) * 1000
         peer.stream.settimeout(0.2)
-        # Nobody reads the answers.
+        # The answers stay unread.
         with contextlib.suppress(TimeoutError):
             for _ in range(1000):
                 peer.write(pings)

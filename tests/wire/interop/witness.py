@@ -6,7 +6,7 @@ import pathlib
 import zmq
 from sides import wait_for_event
 
-# What the memory of the process may grow by; a peer that announces terabytes must not get them.
+# Limit for the memory growth of the process; a peer that announces terabytes must not get them.
 BOUND = 64 << 20
 
 # A connection that is given up is reported by one of these.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds libzmq 4.3.5's own behaviour tests (nothing of it enters the repository) into target/upstream: CMakeLists.txt here.
+# Builds libzmq 4.3.5's own behaviour tests (its files stay outside the repository) into target/upstream: CMakeLists.txt here.
 #
 #   tests/wire/upstream/build.sh
 #

@@ -24,10 +24,10 @@ namespaces() {
     export ENTER="${enter[*]}"
 }
 
-# within NAME COMMAND: runs the shell's COMMAND there, as what the program needs.
+# within NAME COMMAND: runs the shell COMMAND there, in the environment that the program needs.
 within() {
     if [[ -n $ENTER ]]; then
-        # Multicast needs an interface that is not the loopback, with a route and somebody at its other end.
+        # Multicast needs an interface other than the loopback, with a route and a host at its other end.
         local multicast='ip link add eth0 type veth peer name eth1; ip addr add 198.51.100.1/24 dev eth0
             ip link set eth0 up; ip link set eth1 up; ip route add 224.0.0.0/4 dev eth0'
         [[ $1 == test_radio_dish ]] || multicast=:
@@ -83,8 +83,8 @@ run_all() {
     local failures name file first
     xargs -P "$jobs" -I{} bash -c 'row {}' <<<"$1"
 
-    # A machine under load makes a few fail by chance: test_security_zap attaches its client's monitor after zmq_connect, when what it
-    # waits for may be over. When there are many, another try tells nothing.
+    # A machine under load makes a few fail by chance: test_security_zap attaches its client's monitor after zmq_connect, possibly
+    # after the event that it waits for. If there are many failures, a retry gives no information.
     failures=$(awk -F'\t' '$2 == "fail" || $2 == "timeout" {print $1}' "$WORK"/*.row |
         grep -vxFf <(grep -hv '^#' "${expected[@]}" | cut -f1) || true)
     if [[ $(wc -w <<<"$failures") -le ${RETRY:-5} ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the source of libzmq 4.3.5, the `vendor` folder of the crate zeromq-src 0.3.6, into target/upstream, and prints where it is.
-# Nothing of it enters the repository.
+# Fetches the source of libzmq 4.3.5, the `vendor` folder of the crate zeromq-src 0.3.6, into target/upstream, and prints where it
+# is. Its files stay outside the repository.
 #
 #   tests/wire/upstream/source.sh                            that
 #   tests/wire/upstream/source.sh CRATE VERSION FILE         another crate with such a folder: its own, in which there is FILE

@@ -23,7 +23,7 @@ export SOURCE SODIUM=$sodium/mingw/win64/libsodium.a
 cp -ru "$sodium"/libsodium/src/libsodium/include/. "$OUT/include"
 cp -u "$sodium/libsodium/builds/msvc/version.h" "$OUT/include/sodium"
 
-# What these need, Windows has not.
+# Windows lacks the features that these need.
 left_out=(
     '*_fuzzer'                             # a corpus in files, by functions of POSIX
     '*_tipc' '*_vmci' test_security_gssapi # transports and a mechanism that only some Linux has
@@ -34,7 +34,7 @@ left_out=(
     test_wss_transport                     # in the library of `cargo xtask cross` is no TLS
 )
 
-# wanted NAME: whether it is none of those.
+# wanted NAME: true if it is not in that list.
 wanted() {
     local pattern
     for pattern in "${left_out[@]}"; do

@@ -6,8 +6,8 @@
 #   tests/wire/upstream/windows.sh LIBDIR test_name       one program, its output shown
 #   tests/wire/upstream/windows.sh LIBDIR 'test_re*' ...  several programs, by shell pattern
 #
-# The programs are those with libzmq's draft interface, but for what Windows has not: windows-build.sh. `cargo xtask cross
-# x86_64-pc-windows-gnu upstream` makes the library and wine's folder, target/cross/wine, and runs this.
+# The programs are those with libzmq's draft interface, except those that need features missing from Windows: windows-build.sh.
+# `cargo xtask cross x86_64-pc-windows-gnu upstream` makes the library and wine's folder, target/cross/wine, and runs this.
 #
 # Each program runs in a network namespace of its own, where wine has a copy of that folder and a server of its own: a server's
 # sockets are those of its namespace. Results go to target/upstream/windows/results.tsv, and the exit code is 0 when every program that

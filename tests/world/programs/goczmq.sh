@@ -18,7 +18,7 @@ libraries=$(dirname "$(find "$debian" -name 'libczmq.so.4' | head -n 1)")
 
 cp -r "$cache/goczmq-4.2.2/source" "$work/source"
 chmod -R u+w "$work/source"
-# It asks pkg-config for libsodium, too, of which it uses nothing.
+# It also asks pkg-config for libsodium, which it does not use.
 mkdir "$work/pkgconfig"
 printf 'Name: libczmq\nDescription: CZMQ\nVersion: 4\nCflags: -I%s\nLibs: -L%s -lczmq\n' "$debian/usr/include" "$libraries" \
     >"$work/pkgconfig/libczmq.pc"
@@ -28,7 +28,7 @@ cd "$work/source"
 # Not the user's: it is blind to what pkg-config says, so the library's place could be that of an earlier build.
 export GOCACHE=$work/go-build
 GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local go test -c -o tests .
-# Two of its tests publish while another goroutine subscribes: on libzmq, too, they fail every twentieth time.
+# Two of its tests publish while another goroutine subscribes: they also fail on libzmq, every twentieth time.
 racy='^TestPubSubChanneler(NoInitialSubscription)?$'
 # Its ports are fixed.
 alone timeout 300 ./tests -test.v -test.skip "$racy" >"$work/tests.log" 2>&1 || echo "the test program's exit code: $?"

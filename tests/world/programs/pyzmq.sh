@@ -6,7 +6,7 @@ start pyzmq "$@"
 python_environment
 pyzmq_built
 pyzmq_tests "${@:2}"
-# What docs/start/languages.md says of it.
+# As docs/start/languages.md describes.
 tells() {
     "$python" - "$root/docs/start/languages.md" <<'PY'
 import re, sys, zmq

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Real programs, unmodified, on our library. Each script of this folder is one program and can be run by itself.
+# Real programs, unmodified, on our library. Each script of this folder is one program and also runs alone.
 #
 #   tests/world/programs/run.sh                 all, on our library: builds and installs it under target/programs
 #   tests/world/programs/run.sh node php        some

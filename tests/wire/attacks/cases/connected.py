@@ -13,8 +13,7 @@ from ring import Ring
 
 KIB = 1 << 10
 LITTLE = 4096
-# What one connection may have read beyond what it may keep: a read's worth, and the segment that it
-# lies in.
+# Octets that one connection may have read beyond its limit: a read's worth, and the segment that it lies in.
 READ = 256 * KIB
 HWM = "option=24:10"
 SEND_HWM = "option=23:10"
@@ -125,7 +124,8 @@ def million(attack):
         for first in range(0, MILLION, 1000):
             stream.sendall(b"".join(zmtp.subscribe(b"topic%06d" % number) for number in range(first, first + 1000)))
         stream.sendall(zmtp.ping())
-        # They have been taken when the answer comes; messages that fit none are not sent.
+        # The subscriptions have been processed when the answer comes; messages without a matching subscription are
+        # not sent.
         zmtp.read_frame(stream)
 
 
@@ -186,7 +186,7 @@ def unread(attack, socket_type, *first):
         stream = attack.connect(receive_buffer=LITTLE)
         zmtp.shake_hands(stream, socket_type)
         stream.sendall(b"".join(first) + zmtp.ping())
-        # The answer: what came first has been read.
+        # The answer: earlier input has been read.
         zmtp.read_frame(stream)
 
 
@@ -258,7 +258,8 @@ def bells(attack):
     try:
         ring.offer(stream, zmtp.greeting())
     except PermissionError:
-        # The victim takes no descriptors from a stranger; what one that has shaken hands can do, ipc/bells.c does.
+        # The victim takes no descriptors from a stranger; ipc/bells.c covers a peer that has completed its
+        # handshake.
         return
     zmtp.read_exactly(stream, 64)
     ready = zmtp.ready("PUSH")

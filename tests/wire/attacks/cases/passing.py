@@ -6,7 +6,7 @@ import zmtp
 from harness import MIB, case
 
 MANY = 4000
-# What each property of a peer may be at most: one that is as long as its READY command has room for.
+# Upper bound for each property of a peer: one that is as long as its READY command has room for.
 LONG = b"v" * 65000
 
 

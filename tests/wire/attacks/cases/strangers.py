@@ -12,7 +12,7 @@ from harness import BUFFERED, MIB, STALL_S, VOLUME, case
 from ring import Ring
 
 KIB = 1 << 10
-# Fewer than what is taken for a flood, and room for them in the system.
+# Below the threshold of a flood, and within the system's capacity.
 MANY = 1000
 ROOM = f"option=19:{MANY}"
 LITTLE = 4096

@@ -16,7 +16,7 @@ ROOM = f"option=19:{MANY}"
 # The transports: where the victim is bound.
 SCHEMES = {"wss": "wss://127.0.0.1:*/zmq", "tls+tcp": "tls+tcp://127.0.0.1:*"}
 CREDENTIALS = [f"text=103:{tls.KEY}", f"text=104:{tls.CERTIFICATE}"]
-# What TLS keeps of a stranger, and while the first message of one is not complete.
+# Memory that TLS keeps for a stranger, and while its first message is incomplete.
 BEGUN, LONGEST = 16 * KIB, 80 * KIB
 JUNK = bytes(MIB)
 

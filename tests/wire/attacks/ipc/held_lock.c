@@ -1,6 +1,6 @@
 /*
- * held_lock socket|memory|offer [handshake]: a descriptor of which the peer holds a lock, in a page fault that nobody answers. Whoever makes a call that needs
- * the lock waits as long, and cannot be killed.
+ * held_lock socket|memory|offer [handshake]: a descriptor whose lock the peer holds, in a page fault that is never resolved. A
+ * thread that needs the lock waits as long, and cannot be killed.
  *
  * socket: a TCP socket in the place of the one that a peer asks with. memory: the memory of an offer. offer: the socket of an offer. With
  * `handshake` they come from a peer that has shaken hands.

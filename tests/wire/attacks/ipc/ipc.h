@@ -1,6 +1,6 @@
 /*
- * What the programs of this folder share: a victim in a process of its own, good clients that measure how long an answer takes, and a peer that
- * speaks to the victim's socket by hand.
+ * Helpers that the programs of this folder share: a victim in a process of its own, good clients that measure how long an answer
+ * takes, and a peer that speaks to the victim's socket by hand.
  *
  * Each program prints one line, and ends with 0 if good clients were served as without the attack, 1 if not, and 77 if the system has no means
  * for the attack.
@@ -35,7 +35,7 @@ static pid_t victim, attacker;
 
 static void clean_up(void)
 {
-    /* One whose thread the attacker holds up does not end before it. */
+    /* A victim whose thread the attacker blocks does not end earlier. */
     if (attacker > 0)
         kill(attacker, SIGKILL);
     if (victim > 0)
@@ -192,7 +192,7 @@ static void let_victim_look(int plain)
     slowest_answer_ms(plain);
 }
 
-/* Ends the program with what good clients saw before the attack, and see in it. */
+/* Ends the program with the results of the good clients before and during the attack. */
 static _Noreturn void judge(const char *name, int plain, double before)
 {
     double during = slowest_answer_ms(plain);
@@ -272,7 +272,7 @@ static void shake_hands(int fd)
     let_victim_look(0);
 }
 
-/* A connected TCP socket. `accepted`: its other end, which nobody reads from. */
+/* A connected TCP socket. `accepted`: its other end stays unread. */
 static int tcp_socket(int *accepted)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -1,5 +1,5 @@
 /*
- * lies ahead|far|back|early|never|hole|storm: a peer that shares memory after its handshake, and says of it what is not so.
+ * lies ahead|far|back|early|never|hole|storm: a peer that shares memory after its handshake and lies about its contents.
  *
  * ahead, far: there is more than the ring holds. back: its end moves backwards. early, never: the ring begins before what has come by the
  * socket, or at the last of all octets. hole: it takes the memory's pages back. storm: another thread writes anything anywhere, all the time.
@@ -15,7 +15,7 @@ enum { PING_SIZE = sizeof PING - 1 };
 static char *memory;
 static volatile int storming;
 
-/* A peer whose next octets are in its ring. `at`: what is left to be said to make this so. */
+/* A peer whose next octets are in its ring. `at`: octets that are still to be sent for this. */
 static int peer_with_a_ring(int *fd, uint64_t at)
 {
     int pair[2], fds[2];

@@ -1,6 +1,6 @@
 /*
- * lingering [handshake] [COUNT]: sockets with data that nobody takes, and a time to linger. Whoever closes the last descriptor of one waits for
- * that time. They come from a stranger, or from a peer that has shaken hands.
+ * lingering [handshake] [COUNT]: sockets with unread data and a linger time. The thread that closes the last descriptor of such a
+ * socket waits for that time. The sockets come from a stranger, or from a peer that has completed its handshake.
  */
 #include "ipc.h"
 

@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 LIBRARY = sys.argv[1]
 
 CELLS = [
-    # Which library the kernel has in its memory.
+    # Library that the kernel has loaded.
     "print(*{line.split()[-1] for line in open('/proc/self/maps') if '/libzmq' in line})",
     "for number in range(20_000):\n    print(number)",
     "import sys\nprint('to stderr', file=sys.stderr)\n6 * 7",

@@ -74,7 +74,7 @@ func (p *peer) set(option, value string) error {
 	case "PLAIN_USERNAME":
 		p.user = string(bytes(value))
 	case "PLAIN_PASSWORD":
-		// Who binds is the server; it lets everybody in.
+		// The binding side is the server; it lets everybody in.
 		p.options = append(p.options, zmq4.WithSecurity(plain.Security(p.user, string(bytes(value)))))
 	case "UNSUBSCRIBE":
 		return p.open().SetOption(zmq4.OptionUnsubscribe, string(bytes(value)))

@@ -18,7 +18,7 @@ public class Peer {
     private static final int LIMIT_MS = 20_000;
     private final ZContext context = new ZContext();
     private final Map<String, ZMQ.Socket> sockets = new HashMap<>();
-    /** What the handler lets in, once there is a PLAIN server. */
+    /** Credentials that the handler accepts, once there is a PLAIN server. */
     private Map<String, String> credentials;
 
     public static void main(String[] arguments) throws Exception {

@@ -172,6 +172,6 @@ fn main() {
             return;
         }
     }
-    // What the caller has left open is not under test.
+    // Options that the caller has left open are not under test.
     std::process::exit(0);
 }

@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What the socket types share, and what only some of them have.
+/// Methods that all socket types share, and methods of single types.
 #[async_trait]
 trait Kind: Send {
     async fn open_at(&mut self, endpoint: &str, binds: bool) -> ZmqResult<String>;
@@ -192,6 +192,6 @@ fn main() -> Outcome<()> {
         out.write_all(answer.as_bytes())?;
         out.flush()?;
     }
-    // What the caller has left open is not under test.
+    // Options that the caller has left open are not under test.
     std::process::exit(0);
 }
