@@ -3,7 +3,7 @@
 #
 #   tests/ship/cross/interop.sh OURS THEIRS     each a command, of several words perhaps
 #
-# Ends with `interop: N passed, N failed, 0 skipped`; exit code 0 if nothing failed.
+# Ends with `interop: N passed, N failed, 0 skipped`; exit code 0 if every check passed.
 set -uo pipefail
 
 passed=0 failed=0

@@ -3,7 +3,7 @@
 #
 #   tests/ship/cross/node.sh NODE PLATFORM ADDON     NODE is a command, of several words perhaps; PLATFORM as in linux-arm64-musl
 #
-# Ends with `node: N passed, N failed, 0 skipped`; exit code 0 if nothing failed.
+# Ends with `node: N passed, N failed, 0 skipped`; exit code 0 if every check passed.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)

@@ -58,7 +58,7 @@ check() {
     run_check systems "$name" "tests/ship/distro/run.sh ${suites[*]}" "$@"
 }
 
-# ---- what is built
+# ---- built packages
 
 built() {
     OUT=$packages packaging/systems/build.sh 0.1.0
@@ -257,7 +257,7 @@ try_system() { # try_system SUITE
     [[ $result -eq 0 ]] || rm -f "$system.complete"
 }
 
-# Alpine, with its own apk. It has no compiler.
+# Alpine, with its own apk. Alpine has no compiler.
 alpine_installed() {
     [[ -n ${MUSL:-}${PACKAGES:-} ]] || skip "no library for musl is given: MUSL=DIR"
     system=$("$here/root.sh" alpine)

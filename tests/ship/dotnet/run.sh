@@ -95,8 +95,8 @@ package() {
     python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$packages/tautline/$version/Tautline.nuspec"
 }
 
-# What a project of the SDK compiles against, which no registry here has, made of .NET Core 3.1's own assemblies: netstandard.dll with
-# the types in it, and nothing of System.Private.CoreLib. So an assembly that refers to that is not accepted.
+# What a project of the SDK compiles against, which no registry here has, made of .NET Core 3.1's own assemblies: netstandard.dll
+# contains the types, and no reference to System.Private.CoreLib. So an assembly that refers to that is not accepted.
 known=$work/references
 references() {
     local folder=$work/package/private

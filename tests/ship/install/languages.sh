@@ -1,4 +1,4 @@
-# What docs/start/install.md says under "See it run", for each language; sourced by run.sh.
+# The steps of docs/start/install.md under "See it run", for each language; sourced by run.sh.
 
 listed() { # all that the page names, and no other
     awk '/^## / { here = $0 == "## See it run" } here && /^\| `[a-z]/ { gsub("`", "", $2); print $2 }' docs/start/install.md

@@ -101,7 +101,7 @@ installs_as_root() { # what `make run`, `make test` and `make lint` ask
     fails on scripts/need.sh cargo:cargo gcc:gcc
     said https://rustup.rs
     [[ ! -e $work/called ]]
-    # What is only wanted stops nobody.
+    # Optional tools that are missing stop no build.
     machine user=1000 cargo=1.95.0 gcc cargo-web=1.96.0
     on scripts/need.sh cargo:cargo --also valgrind:valgrind
     said valgrind

@@ -15,7 +15,7 @@ root=$(cd "$here/../../.." && pwd)
 cd "$root"
 scripts/need.sh cargo:cargo gcc:gcc make:make pkg-config:pkg-config cmake:cmake g++:g++ gdb:gdb readelf:binutils python3:python3 \
     py=ensurepip:python3-venv >&2
-# In a folder of its own, so that target/release stays as it is.
+# In a separate folder, so that target/release stays unchanged.
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/test/install
 export CARGO_TARGET_DIR=$target
 work=$(mktemp -d "${TMPDIR:-/tmp}/install.XXXXXX")

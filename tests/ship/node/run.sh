@@ -42,7 +42,7 @@ if [[ -z ${LIBRARY:-} ]]; then
     LIBRARY=$("$root/tests/lib/build.sh" library)/libzmq.so
 fi
 export LIBRARY CERTIFICATES=$root/crates/testkit/src/certificates
-# How the addon behaves is tested, not how fast it is.
+# The tests check the addon's behaviour, not its speed.
 export CARGO_TARGET_DIR=$target/test/node CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1
 sources() { find "$binding" | sort; }
 before=$(sources)

@@ -6,8 +6,8 @@
 # | arm64 | 64-bit ARM with glibc: Debian's Python, unpacked, under qemu-user |
 # | musl  | x86-64 with musl: a Python that is built here, of the sources that Debian has, by musl-gcc; that takes some minutes |
 #
-# The wheels are built by `cargo xtask cross`; WHEEL=FILE takes one that is there, for one system. What comes from Debian and PyPI is kept
-# in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
+# The wheels are built by `cargo xtask cross`; WHEEL=FILE takes one that is there, for one system. Downloads from Debian and PyPI
+# are kept in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -5,8 +5,8 @@
 #   tests/ship/wheel/run.sh Switch Broken...    classes or tests of tests.py by name
 #   WHEEL=FILE tests/ship/wheel/run.sh          with a wheel that is there, as of a release
 #
-# pyzmq's own suite on the wheel is a program of its own: tests/world/programs/wheel.sh. What comes from PyPI and Debian is kept in
-# target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
+# pyzmq's own suite on the wheel is a program of its own: tests/world/programs/wheel.sh. Downloads from PyPI and Debian are kept
+# in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

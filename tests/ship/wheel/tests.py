@@ -17,7 +17,7 @@ WORK = Path(tempfile.mkdtemp(prefix="wheel."))
 # No test is that slow: this is for one that hangs.
 WATCHDOG = 180
 
-# What a program does with zmq.
+# Typical uses of zmq in a program.
 EXCHANGE = (Path(__file__).parent / "exchange.py").read_text().split("\nif __name__")[0] + """
 def libraries():
     with open("/proc/self/maps") as maps:

@@ -28,7 +28,7 @@ class System:
     roles: list
     # Says `working` when the system does its work.
     witness: str
-    # What must be found first: the rule, the role that it is found in, and what its words must match.
+    # Expected first finding: the rule, the role that it is found in, and what its words must match.
     rule: str
     where: str
     words: str
@@ -38,7 +38,7 @@ class System:
     also: tuple = ()
     # What the picture from outside tells to who knows only that.
     outside: str = ""
-    # Whether that is the cause.
+    # True if that is the cause.
     enough: bool = False
     # Where its programs are, if not in the folder of its name.
     programs: str = ""

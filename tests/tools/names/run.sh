@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `name://` in unmodified pyzmq programs: a names file that changes, one process, one host, two hosts (network namespaces, as root), names in
-# DNS (dnsmasq) and in NATS (a real nats-server, with `taut names --serve`). docs/use/names.md has what users are promised.
+# `name://` in unmodified pyzmq programs: a names file that changes, one process, one host, two hosts (network namespaces, as
+# root), names in DNS (dnsmasq) and in NATS (a real nats-server, with `taut names --serve`). docs/use/names.md describes the
+# guarantees for users.
 #
 #   tests/tools/names/run.sh                  the library under test
 #   tests/tools/names/run.sh LIBRARY WORD...  another one, if LIBRARY is not empty; only the cases with a WORD in their names
