@@ -1,4 +1,4 @@
-# What scripts/need.sh and the Makefile say on other machines and to other users; sourced by run.sh.
+# Output of scripts/need.sh and the Makefile on other machines and for other users; sourced by run.sh.
 
 # machine TOOL...: a PATH of its own in `bin`, with what the scripts themselves need, and these tools, which say what the files of
 # $work/machine tell them to: a package manager notes what it is asked for in $work/called, and has what Debian 12 has.

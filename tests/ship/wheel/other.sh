@@ -89,7 +89,7 @@ SH
     make -s -j"$(nproc)"
 }
 
-# ---- what is done with each
+# ---- tests of each wheel
 
 # runs ARGUMENT...: that Python, whose packages are those of a user.
 runs() { env -u PYTHONPATH PYTHONUSERBASE="$work/$system" PYTHONDONTWRITEBYTECODE=1 timeout 600 "${python[@]}" "$@"; }

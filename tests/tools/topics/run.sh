@@ -79,7 +79,7 @@ EOF
     begin "$host" "$TAUT" names --serve --file "$work/$host.toml" >"$work/agent-$host.log" 2>&1 &
 done
 
-# ---- programs that know the name of a space, and nothing else
+# ---- programs that know only the name of a space
 
 failed=0
 check() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The benchmark's C programs (bench/peers/c) still build, notice what a bad library does, and run in every environment.
+# The benchmark's C programs (bench/peers/c) still build, detect a faulty library, and run in every environment.
 #
 #   tests/world/benchmark/run.sh
 #

@@ -1,4 +1,4 @@
-# What the scripts of this folder share; each begins with
+# Helpers that the scripts of this folder share; each begins with
 #
 #   . "$(dirname "$0")/common.sh"
 #   start NAME "$@"

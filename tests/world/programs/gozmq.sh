@@ -30,7 +30,8 @@ run() {
 }
 go test -c -o tests .
 run tests
-# The package with the draft interface, which asks pkg-config for the same module. A libzmq without drafts has nothing for it.
+# The package with the draft interface, which asks pkg-config for the same module. A libzmq without drafts lacks the symbols
+# that it needs.
 if nm -D "$library" | grep ' zmq_join$' >/dev/null; then
     CGO_CFLAGS="-g -O2 -DZMQ_BUILD_DRAFT_API=1" go test -c -o draft-tests ./draft
     run draft-tests
