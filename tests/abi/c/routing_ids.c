@@ -122,7 +122,7 @@ static void one_after_the_other(struct course course)
     CHECK(zmq_close(router) == 0);
 }
 
-/* The ROUTER has been called before, and its I/O thread reads the messages of its peers; then it has received everything, and
+/* The ROUTER has been called before, and reads the messages of its peers itself; then it has received everything, and
  * is not called while the peer goes and the next one comes. A second peer stays connected. */
 static void after_a_call(struct course course)
 {

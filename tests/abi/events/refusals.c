@@ -38,11 +38,11 @@ enum outcome {
     SUCCESS,
     /* Both ends lose each other. */
     FAILURE,
-    /* The same. It is a race if libzmq's client tries again. */
+    /* The same. A race decides whether libzmq's client tries again. */
     REFUSAL,
     /* Both wait until the client gives up. */
     SILENCE,
-    /* The server reports it. It is a race if libzmq then ends the stream or waits for ZMQ_HANDSHAKE_IVL. */
+    /* The server reports it. A race decides whether libzmq then ends the stream or waits for ZMQ_HANDSHAKE_IVL. */
     REPORT_AUTH,
     REPORT_PROTOCOL
 };

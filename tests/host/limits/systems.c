@@ -15,7 +15,7 @@
 
 #define VERSION(major, minor) ((major) * 1000 + (minor))
 
-/* Kernel versions that introduced the calls whose numbers differ between processors. */
+/* The kernel version that introduced each call: only calls whose numbers differ between processors. */
 static const struct { int number, since; } calls[] = {
     { SYS_sched_setattr, VERSION(3, 14) }, { SYS_sched_getattr, VERSION(3, 14) }, { SYS_renameat2, VERSION(3, 15) },
     { SYS_seccomp, VERSION(3, 17) }, { SYS_getrandom, VERSION(3, 17) }, { SYS_memfd_create, VERSION(3, 17) },

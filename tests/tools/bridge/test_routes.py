@@ -140,7 +140,7 @@ def test_work_is_handed_out(case):
     sender = sock(case, "PUSH", pull)
     for at in range(100):
         sender.send_multipart([b"%d" % at, b"x"])
-    # The requests have no reader: one may wait for a worker, ten in the queue.
+    # No worker takes the requests: one may wait for a worker, ten in the queue.
     bridge.reaches("out", done=100)
     bridge.reaches("in", dropped=89)
     assert bridge.numbers["in"]["done"] == 0, bridge.numbers

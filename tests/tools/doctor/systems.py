@@ -28,7 +28,7 @@ class System:
     roles: list
     # Says `working` when the system does its work.
     witness: str
-    # Expected first finding: the rule, the role that it is found in, and what its words must match.
+    # Expected first finding: the rule, the role that it is found in, and a pattern for the words of the finding.
     rule: str
     where: str
     words: str
