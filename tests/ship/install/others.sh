@@ -136,7 +136,7 @@ other_systems() {
     done
     machine user=1000
     fails on scripts/need.sh cargo:cargo gcc:gcc
-    said 'what Debian calls gcc'
+    said 'that Debian calls gcc'
 }
 
 packages_are_listed() { # a package that a script asks for has its names elsewhere

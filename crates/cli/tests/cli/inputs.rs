@@ -44,7 +44,7 @@ fn an_address_in_use_is_named() {
         let at = format!("tcp://{}", listener.local_addr().unwrap());
         run(&["pull", &at]).failed(1, &[&at, "the address is in use", "choose another port"]);
         run(&["pull", "--bind", "tcp://192.0.2.1:5555"])
-            .failed(1, &["tcp://192.0.2.1:5555", "not one of this machine"]);
+            .failed(1, &["tcp://192.0.2.1:5555", "does not belong to this machine"]);
     });
 }
 

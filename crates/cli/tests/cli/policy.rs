@@ -82,7 +82,7 @@ fn faults_have_a_place() {
             &[
                 "host.key: other users can read it",
                 "two.pub has a line that is not a public key",
-                "has 2 keys, and",
+                "has 2 keys, but must have exactly one",
             ],
         );
         fs::remove_file(&key).unwrap();

@@ -83,7 +83,7 @@ fn a_proxy_that_cannot_bind_says_so() {
     test("a_proxy_that_cannot_bind_says_so", || {
         let folder = TempDir::new();
         run(&["proxy", &folder.ipc("a"), "tcp://192.0.2.1:1"])
-            .failed(1, &["tcp://192.0.2.1:1", "not one of this machine"]);
+            .failed(1, &["tcp://192.0.2.1:1", "does not belong to this machine"]);
         run(&["proxy", "nonsense", ":1"]).failed(2, &["\"nonsense\" is no endpoint"]);
     });
 }
