@@ -444,6 +444,14 @@ fn document_end(bytes: &[u8], mut at: usize, word: &[u8], is_indented: bool) -> 
     bytes.len()
 }
 
+/// True if a string literal of Python is a whole statement.
+pub fn is_docstring(before: &str, raw: &str, after: &str) -> bool {
+    raw.len() >= 6
+        && (raw.starts_with("\"\"\"") || raw.starts_with("'''"))
+        && before.trim().trim_matches(['r', 'R']).is_empty()
+        && after.lines().next().unwrap_or_default().trim().is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ mod versions;
 mod words_only;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 usage: cargo run -p xtask -- COMMAND
@@ -134,4 +134,25 @@ fn target() -> PathBuf {
 
 fn default_library() -> PathBuf {
     target().join("release/libzmq.so")
+}
+
+/// Returns the output of a git command.
+fn git(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("cannot run git: {error}"))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(format!("git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// Returns the files below `places` that Git knows or would add. No places: all files.
+fn git_files(root: &Path, places: &[&str]) -> Result<Vec<String>, String> {
+    let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"];
+    let names = git(root, &[&list, places].concat())?;
+    let names = String::from_utf8_lossy(&names);
+    Ok(names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }

@@ -1,27 +1,23 @@
 //! Checks the subjects of the commits that the main branch does not have yet.
 
 use std::path::Path;
-use std::process::Command;
 
 /// Most columns of a subject.
 const COLUMNS: usize = 72;
 
 /// Returns the subjects that are too long or name two changes. Checks no commits if Git or the main branch is missing.
 pub fn check(root: &Path) -> Vec<String> {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    };
     let branches = ["main", "origin/main"];
     let known: Vec<&str> = branches
         .into_iter()
-        .filter(|branch| git(&["rev-parse", "--verify", "--quiet", branch]).is_some())
+        .filter(|branch| crate::git(root, &["rev-parse", "--verify", "--quiet", branch]).is_ok())
         .collect();
     if known.is_empty() {
         return Vec::new();
     }
     let arguments = [&["log", "--no-merges", "--format=%h %s", "HEAD", "--not"], known.as_slice()].concat();
-    git(&arguments).unwrap_or_default().lines().filter_map(fault).collect()
+    let log = crate::git(root, &arguments).unwrap_or_default();
+    String::from_utf8_lossy(&log).lines().filter_map(fault).collect()
 }
 
 /// Returns the fault of a line `HASH SUBJECT`.

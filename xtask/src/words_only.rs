@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -37,7 +37,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> ExitCode {
 
 /// Returns the changed files whose code differs between the revision and the working tree.
 fn differences(root: &Path, revision: &str, ignores_strings: bool) -> Result<Vec<String>, String> {
-    let list = git(root, &["diff", "--name-status", "--no-renames", "-z", revision, "--"])?;
+    let list = crate::git(root, &["diff", "--name-status", "--no-renames", "-z", revision, "--"])?;
     let list = String::from_utf8_lossy(&list);
     let mut fields = list.split('\0').filter(|field| !field.is_empty());
     let mut differences = Vec::new();
@@ -51,7 +51,7 @@ fn differences(root: &Path, revision: &str, ignores_strings: bool) -> Result<Vec
             differences.push(format!("{path}: {verb}"));
             continue;
         }
-        let old = git(root, &["show", &format!("{revision}:{path}")])?;
+        let old = crate::git(root, &["show", &format!("{revision}:{path}")])?;
         let new = fs::read(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"))?;
         let tokens = |bytes: &[u8]| tokens(path, &String::from_utf8_lossy(bytes), ignores_strings);
         match (tokens(&old), tokens(&new)) {
@@ -63,18 +63,6 @@ fn differences(root: &Path, revision: &str, ignores_strings: bool) -> Result<Vec
         }
     }
     Ok(differences)
-}
-
-fn git(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
-    let output = Command::new("git")
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .map_err(|error| format!("cannot run git: {error}"))?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(format!("git {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 fn first_difference(old: &[String], new: &[String]) -> Option<String> {
@@ -214,18 +202,14 @@ fn lines(text: &str, language: Language, ignores_strings: bool) -> Vec<String> {
             continue;
         }
         let before = text[..piece.range.start].rsplit('\n').next().unwrap_or_default();
-        let is_doc = language == Language::Python && is_docstring(before, literal);
+        let is_doc =
+            language == Language::Python && lex::is_docstring(before, literal, &text[piece.range.end..]);
         code.push_str(if is_doc || ignores_strings { LITERAL } else { literal });
     }
     code.push_str(&text[at..]);
     let keeps_indent = language == Language::Python;
     let lines = code.lines().map(|line| if keeps_indent { line.trim_end() } else { line.trim() });
     lines.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
-}
-
-fn is_docstring(before: &str, literal: &str) -> bool {
-    before.trim().trim_matches(['r', 'R']).is_empty()
-        && (literal.starts_with("\"\"\"") || literal.starts_with("'''"))
 }
 
 #[cfg(test)]

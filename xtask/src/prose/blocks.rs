@@ -214,7 +214,7 @@ fn literals(text: &str, language: Language, pieces: &[Piece], end: usize) -> Vec
         }
         let (number, _, before) = lines.position(start);
         let raw = &text[piece.range.clone()];
-        if language == Language::Python && is_docstring(before, raw, &text[piece.range.end..]) {
+        if language == Language::Python && lex::is_docstring(before, raw, &text[piece.range.end..]) {
             let mut docs = Blocks::default();
             let body = raw.trim_matches(['"', '\'']);
             body.lines().enumerate().for_each(|(at, line)| docs.add(number + at, line));
@@ -246,14 +246,6 @@ fn finish(joined: &mut Vec<(usize, String)>, blocks: &mut Vec<Block>) {
     if joined.iter().map(|(_, line)| count_words(line)).sum::<usize>() >= LITERAL {
         blocks.extend(joined.into_iter().map(|line| vec![line]));
     }
-}
-
-/// True if a string literal of Python is a whole statement.
-fn is_docstring(before: &str, raw: &str, after: &str) -> bool {
-    raw.len() >= 6
-        && (raw.starts_with("\"\"\"") || raw.starts_with("'''"))
-        && before.trim().trim_matches(['r', 'R']).is_empty()
-        && after.lines().next().unwrap_or_default().trim().is_empty()
 }
 
 /// Returns the text of a literal, cut at its line breaks, each part with its line number. A placeholder becomes `X`.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use super::blocks::blocks;
 use super::kinds::{self, KINDS, Kind};
@@ -115,23 +114,12 @@ fn texts(root: &Path, places: &[&str]) -> Vec<(String, String, Language)> {
 
 /// Returns the files that Git knows or would add. Without Git, all files outside of `target`.
 fn listed(root: &Path, places: &[&str]) -> Vec<String> {
-    let list = Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])
-        .args(places)
-        .current_dir(root)
-        .output();
-    match list {
-        Ok(output) if output.status.success() => {
-            let names = String::from_utf8_lossy(&output.stdout);
-            names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect()
-        }
-        _ => {
-            let mut files = Vec::new();
-            let places = if places.is_empty() { &["."] } else { places };
-            places.iter().for_each(|place| walk(root, &root.join(place), &mut files));
-            files
-        }
-    }
+    crate::git_files(root, places).unwrap_or_else(|_| {
+        let mut files = Vec::new();
+        let places = if places.is_empty() { &["."] } else { places };
+        places.iter().for_each(|place| walk(root, &root.join(place), &mut files));
+        files
+    })
 }
 
 fn walk(root: &Path, path: &Path, files: &mut Vec<String>) {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::faults::Fault;
 
@@ -33,14 +32,7 @@ impl Scratch {
 
     /// Does the same, except for some files that the caller writes.
     pub(super) fn restore_but(&self, left_out: impl Fn(&str) -> bool) -> Result<(), String> {
-        let output = Command::new("git")
-            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--"])
-            .args(PARTS)
-            .current_dir(&self.root)
-            .output()
-            .map_err(|error| format!("git: {error}"))?;
-        let names = String::from_utf8_lossy(&output.stdout);
-        for name in names.split('\0').filter(|name| !name.is_empty() && !left_out(name)) {
+        for name in crate::git_files(&self.root, &PARTS)?.iter().filter(|name| !left_out(name)) {
             let Ok(bytes) = fs::read(self.root.join(name)) else { continue };
             self.write(name, &bytes)?;
         }
