@@ -382,12 +382,10 @@ impl Context {
         options
     }
 
-    /// Do not remember options with a secret key. While a weak reference exists, `Arc::make_mut`
-    /// moves the options, which leaves a copy of their bytes in the old allocation.
+    /// Lets sockets with equal options share them. The weak references keep the memory of freed
+    /// options, but secrets are behind pointers, so their bytes are wiped even then.
     pub(crate) fn share_options(&self, options: &mut Arc<Options>) {
-        // The options contain the secret key. If they were shared, the key could stay in memory
-        // after they are freed, because a weak reference keeps the allocation.
-        if Arc::strong_count(options) > 1 || options.hold_key() {
+        if Arc::strong_count(options) > 1 {
             return;
         }
         let mut alike = lock(&self.0.alike);

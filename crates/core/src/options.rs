@@ -402,11 +402,6 @@ impl Options {
         if self.facts().hears_hiccups { &self.hiccup_msg } else { &[] }
     }
 
-    /// True if a secret key was set.
-    pub(crate) fn hold_key(&self) -> bool {
-        *self.curve_secret_key != Secret::default()
-    }
-
     /// The options of a new socket of this type.
     pub(crate) fn new(socket_type: SocketType, context: &ContextDefaults) -> Self {
         let lingers = !Facts::of(socket_type).forgets_at_close;
