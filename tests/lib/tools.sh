@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the suites of `taut` with programs in Python and Node.js share: `. tests/lib/tools.sh`. The caller has set $root and $target.
+# Functions for the suites of `taut` with programs in Python and Node.js: `. tests/lib/tools.sh`. The caller has set $root and $target.
 
 # begin_on_linux SUITE TOOL...: installs the missing ones of these tools (scripts/need.sh), sets $venv, and exports $TAUT. On
 # other systems it ends the suite.

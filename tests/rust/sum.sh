@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The closing line of a suite from what cargo-nextest and cargo have printed, and the commands that repeat what failed. Ignored tests count
-# as skipped where they are listed: by `cargo nextest run --status-level skip`, and by `cargo test`.
+# Prints the closing line of a suite from the output of cargo-nextest and cargo, and the commands that repeat failed tests. Ignored tests
+# count as skipped where they are listed: by `cargo nextest run --status-level skip`, and by `cargo test`.
 #
 #   tests/rust/sum.sh SUITE COMMAND LOG
 set -euo pipefail

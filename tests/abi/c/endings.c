@@ -200,7 +200,7 @@ static void one_peer_is_let_go(int type, int peer_type, const char *at)
     CHECK_ERRNO(zmq_disconnect_peer(bound, ids[0]), -1, EHOSTUNREACH);
     CHECK(send_to(bound, ids[1]) == 5 && receive_from(peers[1]) == asked[1]);
     if (peer_type == ZMQ_CLIENT && strncmp(at, "inproc", 6) != 0) {
-        /* Until the connection is a new one, what is sent is lost with the old one. This thread also receives: it must not
+        /* Until the new connection is up, messages are lost with the old one. This thread also receives: it must not
            wait for room. */
         do
             CHECK(zmq_send(peers[0], "hello", 5, ZMQ_DONTWAIT) == 5 || errno == EAGAIN);

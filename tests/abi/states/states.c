@@ -6,7 +6,7 @@
  *   states --record       prints the table of the library that it runs on
  *   CASES=WORD ...        only cases whose name (STATE IMMEDIATE TYPE) contains it; PROGRESS=1 names each as it begins
  *
- * The peer is a TCP socket of this program that speaks just enough ZMTP to bring a state about. Nothing is waited for by time: a
+ * The peer is a TCP socket of this program that speaks just enough ZMTP to bring a state about. The test waits for events and not for a time: a
  * state is reached when the monitor has reported its event and the I/O thread has finished its earlier work.
  */
 #define _GNU_SOURCE
@@ -439,8 +439,8 @@ static void reach(const struct type *type, const struct state *state, int *liste
     await(monitoring, state->event);
 }
 
-/* After the socket has processed all commands. The I/O thread may have an answer to what the socket has told it, and so on;
- * where another answer is expected, it gets the turns that it needs to give it. */
+/* Answers after the socket has processed all commands. The socket and the I/O thread may answer each other several times, so
+ * they get more turns until the expected answer is there. */
 static void settle(void *socket, const struct type *type, uint32_t peer, char *later, const char *expected) {
     for (int round = 0; round < 2000; round++) {
         barrier();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The code for macOS and the BSDs, on Linux: built with `--cfg tautline_bsd`, which puts an imitation of macOS's calls under it
-# (crates/io/src/imitation.rs). It shows that our code for those systems does what it means to; it cannot show the behaviour of
-# their kernels.
+# (crates/io/src/imitation.rs). It shows that our code for those systems uses the calls as intended. It
+# cannot show the behaviour of their kernels.
 #
 #   tests/host/bsd/run.sh             the tests of crates io and core, libzmq's own tests (its stable interface), tests/abi/c, tests/wire/interop
 #   tests/host/bsd/run.sh PART...     some of them: units upstream abi interop

@@ -332,8 +332,8 @@ static void close_all(struct side *side)
     if (side->context && zmq_ctx_term(side->context))
         failed(side, "zmq_ctx_term");
     side->socket = side->context = NULL;
-    /* A thread that was joined may stand there a moment longer, and one that closes what the peer has sent along goes on. No event
-     * tells when they are gone. The pause only saves processor time, and `timeout` of run.sh ends a wait that is in vain. */
+    /* The system may list a joined thread a moment longer, and the thread that closes the peer's descriptors may still run. No
+     * event reports their end. The pause only saves processor time, and `timeout` in run.sh ends a wait that would not end. */
     while (side->threads >= 0 && count("/proc/self/task") > side->threads)
         usleep(1000);
     int now = count("/proc/self/fd");

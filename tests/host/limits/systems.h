@@ -11,9 +11,9 @@ enum { SYSTEM_MOST = 400 };
  *
  *   kernel=MAJOR.MINOR   features that a Linux of that version lacks: system calls (ENOSYS), and options, commands and flags of older ones that the library
  *                        uses (the error that they have there); from 3.10 on
- *   sandbox=docker       calls that Docker's default profile refuses: EPERM, ENOSYS for what it does not know
- *   sandbox=docker-19.03 the same of a version that knows no call newer than Linux 4.17, and refuses those with EPERM, too
- *   sandbox=gvisor       what gVisor does not have */
+ *   sandbox=docker       calls that Docker's default profile refuses: EPERM, or ENOSYS for unknown calls
+ *   sandbox=docker-19.03 like `docker`, of a version that refuses calls newer than Linux 4.17 with EPERM
+ *   sandbox=gvisor       calls that gVisor lacks */
 int system_take(const char *rule);
 
 /* Writes the filter to `filter`; its length, 0 without a rule. It goes on behind its end with what is allowed. */

@@ -2,8 +2,8 @@
  *
  * A round takes marks, transports, tastes, heartbeats and ZMQ_XPUB_NODROP at random. Some subscribers are slow, so that they
  * stand at a full mark, and guests come, take a little, and go. A client that subscribed before the first message gets its
- * messages whole, in order, and no others; with ZMQ_XPUB_NODROP all of it. Without, it may miss some, but not what is said
- * again until everybody has heard it. (libzmq hangs here: its subscribers forget subscriptions beyond their ZMQ_SNDHWM.) */
+ * messages whole, in order, and no others; with ZMQ_XPUB_NODROP all of it. Without it, the client may miss some, but not a message
+ * that the publisher repeats until every client has received it. (libzmq hangs here: its subscribers forget subscriptions beyond their ZMQ_SNDHWM.) */
 
 #include "checked.h"
 

@@ -2,8 +2,8 @@
  *
  * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. Between the senders
  * and the receiver stands a relay that reads the frames it passes on, and now and then ends a connection behind some byte,
- * with a FIN or a reset. It checks these rules: every message leaves its sender once and whole, what was passed on whole
- * arrives, nothing else does, nothing twice, and in order until the first cut. (Behind a reset what was passed on may be lost.
+ * with a FIN or a reset. It checks these rules: every message leaves its sender once and whole. Exactly the messages that
+ * were passed on whole arrive, each once, in order until the first cut. (After a reset, messages that were passed on may be lost.
  * libzmq itself loses messages here: those that a closing sender has sent last, if a PONG comes then.) */
 
 #include "checked.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A user's view of the crate: packages all of its parts, puts them into a registry in a folder, beside what they depend on, and
-# builds and runs the first example of its README as a project that has got the crate with `cargo add`. Then, with the oldest
-# compiler that Cargo.toml names, if rustup has it or can get it.
+# A user's view of the crate. Packages all of its parts and puts them into a registry in a folder, beside their dependencies. Then
+# builds and runs the first example of its README as a project that got the crate with `cargo add`, also with the oldest compiler
+# that Cargo.toml names, if rustup has it or can get it.
 #
 #   package    every part can be packaged, with its README and the texts of its licences
 #   publish    crates.io would take them: `cargo publish --dry-run`, without a warning; skipped without a network

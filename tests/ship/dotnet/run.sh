@@ -95,8 +95,8 @@ package() {
     python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$packages/tautline/$version/Tautline.nuspec"
 }
 
-# What a project of the SDK compiles against, which no registry here has, made of .NET Core 3.1's own assemblies: netstandard.dll
-# contains the types, and no reference to System.Private.CoreLib. So an assembly that refers to that is not accepted.
+# Makes the reference assemblies for a project of the SDK from .NET Core 3.1's own assemblies, because they may not be in a registry.
+# netstandard.dll contains the types, without a reference to System.Private.CoreLib. An assembly that refers to it is not accepted.
 known=$work/references
 references() {
     local folder=$work/package/private

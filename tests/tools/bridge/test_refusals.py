@@ -182,7 +182,7 @@ max_subscriptions = 20
     receives(late, "s.late.a", b"late.a")
     subjects = server.bridges_subjects()
     assert len(subjects) == 21 and {"s.>", "s.early.>"} <= set(subjects), subjects
-    # What two subscriptions bring arrives once.
+    # A message that two subscriptions deliver arrives once.
     while early.poll(0):
         early.recv_multipart()
     for number in range(100):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unmodified programs (pyzmq, Node.js and C) under the policies of docs/operate/policy.md: what is refused, warned of and wrapped, and where
-# keys must not be found. test_page.py follows docs/operate/security.md as a reader would.
+# Unmodified programs (pyzmq, Node.js and C) under the policies of docs/operate/policy.md: refusals, warnings and wraps, and places
+# that must not contain keys. test_page.py follows docs/operate/security.md as a reader would.
 #
 #   tests/tools/policy/run.sh                  the library under test
 #   tests/tools/policy/run.sh LIBRARY WORD...  another one, if LIBRARY is not empty; only the cases with a WORD in their names

@@ -25,7 +25,7 @@ MIB = 1 << 20
 # Memory that a process may use in any case: caches of its own threads for the next messages, and the needs of
 # two honest connections.
 ALLOWANCE = 8 * MIB
-# Bytes that an attack tries to get rid of: so much that whoever keeps them is found out.
+# Bytes that an attack tries to send: so many that a victim that stores them exceeds its limits.
 VOLUME = 96 * MIB
 # A victim that has taken no bytes for this long counts as not reading. If it only was slow, the attack is a
 # little weaker.
@@ -85,8 +85,8 @@ class Case:
 
     def __init__(self, attack, name, **settings):
         self.attack, self.name = attack, name
-        # How much memory may be taken, beyond ALLOWANCE; how many descriptors, beyond a few; how many bytes
-        # may be read from the attacker. `None` means any number.
+        # Limits: memory beyond ALLOWANCE, descriptors beyond a few, and bytes that are read from the attacker.
+        # `None` means any number.
         self.memory = settings.pop("memory", 0)
         self.descriptors = settings.pop("descriptors", None)
         self.swallowed = settings.pop("swallowed", None)

@@ -14,11 +14,16 @@
 #   APART=1          a core is left to the good client and the thread that answers it: the attacker
 #                    and the victim's other threads stay on another
 #
-# In the table: how much of the attack was taken; the victim's memory and processor time by it; the rate of a good client that
-# asks without a pause, of what it is when nothing else happens, and of what it is while the same attack goes to another victim,
-# which takes as much of the machine; its answers; the first answer of a client that connects during the attack; and what the
-# victim's own calls took where it is told to make some (`then`, of processor time). Behind the name: which limit bounds the
-# attack, where it is not the library's defaults; and at the end, which attacks leave a good client less than 80 % of its rate.
+# The columns of the table:
+#
+# - the accepted part of the attack, and the memory and processor time that the victim spent on it
+# - the rate of a good client that asks without a pause, as a part of its rate on a quiet machine, and as a part of its rate while
+#   the same attack goes to another victim, which loads the machine equally
+# - the good client's answers, and the first answer of a client that connects during the attack
+# - the processor time of the victim's own calls, if it is told to make some (`then`)
+#
+# The limit that bounds the attack stands behind its name, unless it is a default of the library. The table ends with the attacks
+# that leave a good client less than 80 % of its rate.
 #
 # As a test it asserts how much memory, how many descriptors and how many bytes of an attacker the
 # victim takes, that good clients are answered, and that the victim ends in good order. Times are
@@ -35,8 +40,8 @@
 #       attack.flood(stream, zmtp.ping() * 1000)
 #
 # `zmtp.py` (tests/lib/python), `ring.py`, `curve.py` and `tls.py` produce the attacker's bytes. A transport over TLS is one line
-# of SCHEMES in cases/tls.py. The keywords are those of `Case` in harness.py (what may be taken, what limits the victim has), and
-# what victim.c calls type, mode, security and so on. Attacks from C are programs of the folder `ipc`, listed in test_ipc.py.
+# of SCHEMES in cases/tls.py. The keywords are those of `Case` in harness.py (how much the attack may cost, and the victim's
+# limits), and the options of victim.c, such as type, mode and security. Attacks from C are programs of the folder `ipc`, listed in test_ipc.py.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

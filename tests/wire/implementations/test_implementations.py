@@ -39,9 +39,9 @@ LACKS = {
     "zmq.rs": {("PAIR", None)},
 }  # fmt: skip
 
-# Two peers fail now and then, with libzmq 4.3.5 in our place, too, where the machine is busy: from a DEALER of JeroMQ nothing
-# comes in time, once in thirty; a SUB of zmq.rs that binds does not tell a subscription to the connection that it is taking
-# meanwhile (it reads its subscriptions before it adds the connection to those that are told).
+# On a busy machine two peers sometimes fail, also against libzmq 4.3.5. A DEALER of JeroMQ sends too late, once in thirty runs. A
+# SUB of zmq.rs that binds does not send a new subscription to a connection that it is just accepting, because it reads its
+# subscriptions before it adds the connection to its list.
 TRIES = {"JeroMQ": 3, "zmq.rs": 3}
 
 

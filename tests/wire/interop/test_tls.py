@@ -187,7 +187,7 @@ def test_openssl_s_client(ours, openssl, tmp_path):
     trusted, own = files(ca, tmp_path, "alice.example.org")
     words = ["s_client", "-connect", f"127.0.0.1:{port}", "-servername", "localhost", "-verify_hostname", "localhost"]
     words += ["-CAfile", trusted, "-verify_return_error", "-brief"]
-    # Without a certificate it is turned away. At the end of its input it would go by itself.
+    # Without a certificate the client is refused. Its input stays open, because it would end with its input.
     refused = openssl(*words).stderr.read()
     assert b"certificate required" in refused, refused
     client = openssl(*words, "-cert", own, "-key", own, "-quiet")

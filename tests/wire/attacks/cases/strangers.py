@@ -168,7 +168,7 @@ def refused_with_a_ring(attack):
         try:
             ring.offer(stream, zmtp.greeting(b"PLAIN"))
         except PermissionError:
-            # Nor are descriptors taken from a stranger, where the system can refuse them.
+            # The system refuses the descriptors of a stranger.
             return
         hello = zmtp.hello_plain()
         stream.sendall(hello)

@@ -27,11 +27,11 @@ int main(int count, char **words)
     if (known)
         shake_hands(peer);
     let_victim_look(0);
-    /* It stands still meanwhile: the last descriptor of each is to be its own. */
+    /* The victim is stopped, so that it holds the last reference to each descriptor. */
     NEED(kill(victim, SIGSTOP) == 0 && waitpid(victim, NULL, WUNTRACED) == victim);
     for (int sent = 0; sent < sockets; sent++) {
         int fd = full_socket();
-        /* Else to close it would keep us. */
+        /* Otherwise our own close would block. */
         if (send_rights(peer, known ? "\0" : greeting("NULL") + sent, 1, &fd, 1) == 0)
             close(fd);
     }

@@ -51,7 +51,7 @@ int main(int count, char **words)
     }
     let_victim_look(0);
     int mapped = mappings();
-    /* What comes is closed by a thread of its own. run.sh ends the program if it is not. */
+    /* A separate thread closes the descriptors that arrive. run.sh ends the program if they stay open. */
     while (descriptors() - held > strangers + 1)
         sched_yield();
     held = descriptors() - held;
