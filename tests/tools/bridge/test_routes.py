@@ -169,7 +169,7 @@ STREAMS = '\n[[streams]]\nname = "ORDERS"\nsubjects = ["orders.>"]\n'
 
 
 def test_senders_feel_a_slow_stream(case):
-    """If the window is full, nothing is read and a PUSH is blocked. Once the stream is back, all arrives in order."""
+    """If the window is full, nothing is read and a PUSH is blocked. Once the stream is back, each message arrives once."""
     server, client = case.nats()
     endpoint = case.endpoint()
     bridge = case.bridge(config(server, STORED.format(socket="PULL", endpoint=endpoint, subject="new", more="window = 10\nhwm = 10")) + STREAMS)
@@ -189,7 +189,9 @@ def test_senders_feel_a_slow_stream(case):
     assert bridge.numbers["in"]["received"] == 11, bridge.numbers
     server.servers[0].send_signal(signal.SIGCONT)
     bridge.reaches("in", done=sent)
-    assert [int(data.split()[0]) for _, _, data in client.stored("ORDERS")] == list(range(sent))
+    stored = [int(data.split()[0]) for _, _, data in client.stored("ORDERS")]
+    # A message that the bridge had to publish again may change places.
+    assert (sorted(stored) if bridge.numbers["in"]["again"] else stored) == list(range(sent))
 
 
 def test_ids_are_stored_once(case):

@@ -74,29 +74,29 @@ pub async fn run(mut socket: Socket, course: &Arc<Course>, mut stop: Stop) -> So
     loop {
         course.counters.waiting.set(flights.len());
         tokio::select! {
-                   biased;
-                   Some(landed) = flights.next() => {
-                       land(&mut socket, course, &mut lanes, landed);
-                       for _ in 1..AT_ONCE {
-                           let Some(Some(landed)) = flights.next().now_or_never() else { break };
-                           land(&mut socket, course, &mut lanes, landed);
-                       }
-                   }
-                   () = stop.asked(), if !stopping => stopping = true,
-                   message = socket.recv(), if !stopping && flights.len() < *window && lanes.len() < ANSWERS_MAX => match message {
-                       Ok(message) => {
-                           let flight = sender.send(message, &mut lanes).await;
-        flights.push(flight);
-                           for _ in 1..AT_ONCE.min(*window - flights.len() + 1) {
-                               let Ok(message) = socket.try_recv() else { break };
-                               let flight = sender.send(message, &mut lanes).await;
-        flights.push(flight);
-                           }
-                       }
-                       Err(error) => stopping = !course.goes_on(&error),
-                   },
-                   else => return socket,
-               }
+            biased;
+            Some(landed) = flights.next() => {
+                land(&mut socket, course, &mut lanes, landed);
+                for _ in 1..AT_ONCE {
+                    let Some(Some(landed)) = flights.next().now_or_never() else { break };
+                    land(&mut socket, course, &mut lanes, landed);
+                }
+            }
+            () = stop.asked(), if !stopping => stopping = true,
+            message = socket.recv(), if !stopping && flights.len() < *window && lanes.len() < ANSWERS_MAX => match message {
+                Ok(message) => {
+                    let flight = sender.send(message, &mut lanes).await;
+                    flights.push(flight);
+                    for _ in 1..AT_ONCE.min(*window - flights.len() + 1) {
+                        let Ok(message) = socket.try_recv() else { break };
+                        let flight = sender.send(message, &mut lanes).await;
+                        flights.push(flight);
+                    }
+                }
+                Err(error) => stopping = !course.goes_on(&error),
+            },
+            else => return socket,
+        }
     }
 }
 
