@@ -3,7 +3,7 @@
 #
 #   tests/sim/run.sh                 seeds 1 to 50, each twice: both runs must be the same. Then each seed that finds a
 #                                    planted fault must pass without that fault.
-#   tests/sim/run.sh --new SECONDS   new seeds for this long. The first line says which is the first.
+#   tests/sim/run.sh --new SECONDS   new seeds for this many seconds. The first line shows the first seed.
 #
 # Ends with `simulation: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -euo pipefail
@@ -15,7 +15,7 @@ if [[ $(uname -sm) != "Linux x86_64" ]]; then
     exit
 fi
 if [[ ${1:-} == --new ]]; then
-    # The time as the first seed is another one each time.
+    # The current time gives each run a different first seed.
     options=(--seconds "${2:?how many seconds?}" --from "$(date +%s)000")
 else
     options=(--seeds 50 --twice --named)
