@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# For suites of checks that are functions of bash: `. tests/lib/check.sh`. The suite has set `work`, a folder, and `passed`, `failed` and
-# `skipped`, which are counted here.
+# For suites whose checks are bash functions: `. tests/lib/check.sh`. The suite has set `work`, a folder, and the counters `passed`,
+# `failed` and `skipped`, which run_check updates.
 
-# run_check SUITE NAME AGAIN COMMAND...: runs it in a shell of its own, where a step that fails ends it; `result` is its exit code. Not to
-# be called in a condition, where it would not. AGAIN is the command that repeats it.
+# run_check SUITE NAME AGAIN COMMAND...: runs COMMAND in a subshell, and sets `result` to its exit code. The first failing step ends the
+# check. Do not call run_check in a condition, because `set -e` has no effect there. AGAIN is the command that repeats the check.
 run_check() {
     local check_of=$1 name=$2 repeat=$3 code=0
     shift 3
@@ -24,7 +24,7 @@ run_check() {
     result=$code
 }
 
-# skip WHY: within a check
+# skip REASON: ends the check that calls it, as skipped.
 skip() {
     echo "$1"
     exit 77

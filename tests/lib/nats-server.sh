@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a nats-server of a pinned version, with Go, into target/beyond, and prints where it is. Nothing where it cannot be had: then the
-# last line on standard error says why, and the exit code is 1.
+# Builds a pinned version of nats-server with Go in target/beyond, and prints its path. If that is impossible, the exit code is 1 and the
+# last line on standard error has the reason.
 set -euo pipefail
 
 version=v2.15.3
@@ -8,14 +8,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 folder=$target/beyond/nats-server-$version
 mkdir -p "$target/beyond"
-# Several suites may ask at once.
+# Several suites may run this script at once.
 exec 9>"$target/beyond/.lock"
 flock 9
 if [[ ! -x $folder/nats-server ]]; then
     PATH=$PATH:/usr/local/go/bin
     "$root/scripts/need.sh" --also go:golang-go >&2
     if ! command -v go >/dev/null; then
-        echo "nats-server $version is built with Go, which is not here" >&2
+        echo "nats-server $version is built with Go, which is not installed" >&2
         exit 1
     fi
     work=$(mktemp -d "$target/beyond.XXXXXX")

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Functions for the suites of `taut` with programs in Python and Node.js: `. tests/lib/tools.sh`. The caller has set $root and $target.
+# Functions for the suites that run `taut` with Python and Node.js programs: `. tests/lib/tools.sh`. The caller has set $root and $target.
 
-# begin_on_linux SUITE TOOL...: installs the missing ones of these tools (scripts/need.sh), sets $venv, and exports $TAUT. On
-# other systems it ends the suite.
+# begin_on_linux SUITE TOOL...: installs missing tools (scripts/need.sh), sets $venv, and exports $TAUT. On systems other than Linux it
+# ends the suite.
 begin_on_linux() {
     local suite=$1
     shift
@@ -17,7 +17,7 @@ begin_on_linux() {
     export TAUT
 }
 
-# use_library [FILE]: exports $LIBRARY, the library under test unless another one is given.
+# use_library [FILE]: exports $LIBRARY. It is FILE, or by default the library under test.
 use_library() {
     local file=${1:-}
     [[ -n $file ]] || file=$("$root/tests/lib/build.sh" library)/libzmq.so
@@ -25,12 +25,12 @@ use_library() {
     export LIBRARY
 }
 
-# use_node_zeromq: gets the npm package zeromq once, and exports $NODE_PATH, where Node.js finds it.
+# use_node_zeromq: downloads the npm package zeromq once, and exports $NODE_PATH for Node.js to find it.
 use_node_zeromq() {
     local node=$target/programs/cache/node-zeromq-6.8.0
     mkdir -p "$node"
     (
-        # Several suites may ask at once.
+        # Several suites may call this at once.
         flock 9
         [[ ! -e $node/.complete ]] || exit 0
         cd "$node" || exit

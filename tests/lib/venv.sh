@@ -4,7 +4,7 @@
 venv=$target/test/venv
 mkdir -p "$target/test"
 (
-    # Several suites may ask at once.
+    # Several suites may run this script at once.
     flock 9
     if ! cmp -s "$root/tests/lib/requirements.txt" "$venv/.installed"; then
         rm -rf "$venv"

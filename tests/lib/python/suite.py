@@ -1,4 +1,4 @@
-"""A pytest plugin with what the suites share: selection by parts of names, and the closing lines of a suite."""
+"""A pytest plugin that the suites share. It selects tests by parts of their names and prints the closing lines of a suite."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session):
-    """Prints the closing lines after all that pytest prints."""
+    """Prints the closing lines after pytest's own output."""
     result = yield
     # Workers of pytest-xdist have no terminal.
     if terminalreporter := session.config.pluginmanager.get_plugin("terminalreporter"):
@@ -39,7 +39,7 @@ def close(terminalreporter, config):
     for one in dict.fromkeys(failed):
         terminalreporter.write_line(f"FAILED {one}")
         terminalreporter.write_line(f"again: {config.getoption('--again')} '{one}'")
-    # Known failures of others' code are xfail.
+    # A known failure of third-party code is marked xfail.
     known = len(reports("xfailed"))
     terminalreporter.write_line(
         f"{config.getoption('--suite')}: {len(reports('passed'))} passed, {len(failed)} failed, "

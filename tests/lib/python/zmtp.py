@@ -1,4 +1,4 @@
-"""ZMTP and ZWS from raw bytes: what peers of each protocol version put on a plain stream (RFC 13, 15, 23, 37, 45 and 6455)."""
+"""ZMTP and ZWS as raw bytes on a plain stream, for peers of each protocol version (RFC 13, 15, 23, 37, 45 and 6455)."""
 
 import base64
 import os
@@ -53,7 +53,7 @@ def hello_plain(user=b"bad", password=b"bad"):
 
 
 def hello_curve():
-    """A HELLO of the right form that was made with another key than the server's."""
+    """Returns a well-formed HELLO that was made with a key other than the server's."""
     return command("HELLO", b"\1\0" + bytes(72) + os.urandom(32) + struct.pack(">Q", 1) + os.urandom(80))
 
 
@@ -61,7 +61,7 @@ def hello_curve():
 
 
 def connect(endpoint, receive_buffer=None):
-    """A stream to a `tcp`, `ws` or `ipc` endpoint. A small receive buffer blocks output to it soon."""
+    """Returns a stream to a `tcp`, `ws` or `ipc` endpoint. With a small receive buffer, the peer's output blocks soon."""
     if endpoint.startswith("ipc://"):
         stream = socket.socket(socket.AF_UNIX)
         path = endpoint.removeprefix("ipc://")
@@ -78,7 +78,7 @@ def connect(endpoint, receive_buffer=None):
 
 
 def reset_on_close(stream):
-    """Makes `close` send a reset, after which the port is free at once."""
+    """Makes `close` send a TCP reset, which frees the port at once."""
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
@@ -100,7 +100,7 @@ def read_frame(stream):
 
 
 def shake_hands(stream, socket_type, *properties):
-    """Does the NULL handshake and returns after the other end's READY."""
+    """Performs the NULL handshake and returns after the peer's READY."""
     stream.sendall(greeting() + ready(socket_type, *properties))
     read_exactly(stream, 64)
     read_frame(stream)
@@ -127,7 +127,7 @@ class Peer:
         return read_exactly(self.stream, count)
 
     def closed_by_peer(self):
-        """Reads until the other end closes the connection; a reset counts, a time-out does not."""
+        """Reads until the peer closes the connection. A reset counts as a close, a time-out raises an error."""
         try:
             while self.stream.recv(65536):
                 pass
@@ -139,7 +139,7 @@ class Peer:
         self.stream.close()
 
     def reset(self):
-        """Closes with a TCP reset instead of the usual end."""
+        """Closes with a TCP reset instead of a FIN."""
         reset_on_close(self.stream)
         self.stream.close()
 
@@ -157,7 +157,7 @@ class Peer:
         return read_frame(self.stream)
 
     def recv(self):
-        """Returns the parts of the next message; commands are an error here."""
+        """Returns the parts of the next message. A command is an error here."""
         parts = []
         while True:
             flags, body = self.recv_frame()
@@ -191,7 +191,7 @@ class Zmtp3(Peer):
 
 
 class Zmtp2(Peer):
-    """ZMTP 2.0: the socket type is one byte of the greeting, an identity frame follows."""
+    """ZMTP 2.0: one byte of the greeting is the socket type, and an identity frame follows."""
 
     def handshake(self, socket_type, identity=b""):
         self.write(SIGNATURE)
@@ -200,14 +200,14 @@ class Zmtp2(Peer):
         self.write(bytes([1, socket_type]) + frame(identity))
         revision = self.read(1)[0]
         assert revision >= 1, revision
-        # The other end answers in version 2.0: socket type and identity, not the rest of a 3.x greeting.
+        # The peer answers in version 2.0, with socket type and identity instead of the rest of a 3.x greeting.
         self.socket_type = self.read(1)[0]
         self.identity = self.recv_frame()[1]
         return self
 
 
 class Zmtp1(Peer):
-    """ZMTP 1.0: no greeting, an identity frame first; the length counts the flags byte."""
+    """ZMTP 1.0: no greeting, but an identity frame first. The length of a frame includes the flags byte."""
 
     def handshake(self, identity=b""):
         self.write(self.frame(identity))
@@ -229,7 +229,7 @@ class Zmtp1(Peer):
 
 
 class Listener:
-    """A plain TCP listener that hands each connection to a version's class."""
+    """A plain TCP listener that wraps each connection in the class of a ZMTP version."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -240,13 +240,13 @@ class Listener:
         return version(self.socket.accept()[0])
 
 
-# WebSocket: frames of a client are masked.
+# WebSocket. A client masks its frames.
 
 BINARY, WS_CLOSE, WS_PING, WS_PONG = 2, 8, 9, 10
 
 
 def ws_frame(opcode, body, fin=True, mask=bytes(4)):
-    """A frame of a client. Any `mask` but zeros takes time for each octet."""
+    """Returns a client's frame. A nonzero `mask` costs time for each octet."""
     first = opcode | (0x80 if fin else 0)
     if len(body) < 126:
         head = struct.pack(">BB", first, 0x80 | len(body))
@@ -258,7 +258,7 @@ def ws_frame(opcode, body, fin=True, mask=bytes(4)):
 
 
 def ws_command(body):
-    """A ZMTP command: its name, with a length before it, and its data."""
+    """Returns a frame with a ZMTP command. `body` is the name, with its length before it, and the data."""
     return ws_frame(BINARY, b"\2" + body)
 
 
@@ -271,7 +271,7 @@ def ws_ready(socket_type):
 
 
 def ws_request(protocol="ZWS2.0", path="/", **changes):
-    """A client's opening; `changes` are its headers, of which empty ones are left out."""
+    """Returns a client's opening request. `changes` replaces or adds headers; an empty value omits a header."""
     headers = {
         "Host": "localhost",
         "Upgrade": "websocket",
