@@ -1,32 +1,33 @@
 #!/usr/bin/env bash
-# docs/start/languages.md, tried as a new user of each language does: the commands of each section, as they stand there, in an
+# Tries docs/start/languages.md as a new user of each language does: runs the unchanged commands of each section in an
 # empty directory with a small program from programs/.
 #
-#   tests/world/languages/run.sh [PREFIX [SECTION...]]     PREFIX: an installation, built when empty
+#   tests/world/languages/run.sh [PREFIX [SECTION...]]     PREFIX: an installation; if empty, the script builds one
 #
-# Package managers fetch what they would for anyone, so this needs the registries; a section whose tools are missing, or
-# whose packages cannot be had, is skipped and named. Debian's packages are unpacked instead of installed, as they would
-# bring another libzmq into the loader's default path. Ends with `languages: N passed, N failed, N skipped`.
+# The package managers need their registries. A section is skipped, with its name, if its tools are missing or its packages
+# cannot be fetched. Debian's packages are unpacked instead of installed, because they would put another libzmq into the
+# loader's default path. Ends with `languages: N passed, N failed, N skipped`.
 . "$(dirname "$0")/../programs/common.sh"
 LIMIT=${LIMIT:-2200} start languages "$@"
-# The page says what has to be set.
+# The commands of the page set LD_LIBRARY_PATH where they need it.
 unset LD_LIBRARY_PATH
 export PREFIX=$prefix TAUTLINE=$root
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1 GOTOOLCHAIN=local npm_config_update_notifier=false
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}
-# Go's build cache is blind to what pkg-config says: with the user's, a program would be linked from wherever the library
-# lay when this package was last built.
+# Go's build cache ignores the output of pkg-config. With the user's cache, a program would be linked with the library path
+# of the package's last build.
 export GOCACHE=$work/go-build
 sections=("${@:2}")
 [[ ${#sections[@]} -gt 0 ]] || sections=("C and C++" Python Node.js .NET Go Java Rust PHP)
 
-# The commands of a section: all that its blocks have. `installed` is where Debian's packages were unpacked, if they are in it.
+# commands SECTION: prints the commands of all shell blocks of a section. If Debian's packages belong to the section, `installed`
+# is the folder of the unpacked packages, and replaces the root of their paths.
 commands() {
     awk -v wanted="## $1" '/^## / { here = $0 == wanted } /^```$/ { inside = 0 } inside; here && /^```sh$/ { inside = 1 }' \
         "$root/docs/start/languages.md" | sed "s|\([ =]\)/usr/|\1${installed:-}/usr/|g"
 }
 
-# debs PACKAGE...: unpacked, once; sets `debian`.
+# debs PACKAGE...: unpacks the packages once, and sets `debian` to their folder.
 debs() {
     fetch "languages-$1" unpack_debs "$@"
     debian=$cache/languages-$1
@@ -41,7 +42,7 @@ skip_section() {
     count 0 0 1
 }
 
-# try OK COMMAND...: runs the section's commands; every program says `ok`, OK times in all, and the loader took our library.
+# try COUNT: runs the section's commands. The programs must print `ok` COUNT times in all, and the loader must take our library.
 try() {
     local expected=$1 log=$work/$slug.log code=0
     rm -rf "$work/loader" && mkdir "$work/loader"
@@ -57,7 +58,7 @@ try() {
         echo "  $section: ok"
         count 1 0 0
     else
-        echo "FAILED $section: exit code $code, $said of $expected programs said ok, the loader took: ${loaded:-no libzmq}"
+        echo "FAILED $section: exit code $code, $said of $expected programs printed ok, the loader took: ${loaded:-no libzmq}"
         tail -n 30 "$log"
         echo "again: tests/world/languages/run.sh '' '$section'"
         count 0 1 0
@@ -98,7 +99,7 @@ for section in "${sections[@]}"; do
             tools javac:default-jdk-headless apt-get:apt dpkg:dpkg || continue
             debs libzmq-java libzmq-jni
             programs Program.java
-            # The packages' files are elsewhere than the page says.
+            # The unpacked files are in another folder than on the page.
             installed=$debian try 1 ;;
         Rust)
             tools cargo:cargo gcc:gcc || continue
@@ -110,7 +111,7 @@ for section in "${sections[@]}"; do
             debs "${packages[@]}"
             programs program.php
             mkdir -p "$work/bin"
-            # What Debian's configuration would do: the extension, and the libraries of PHP itself.
+            # As Debian's configuration does, this loads the extension and finds PHP's own libraries.
             printf '#!/bin/sh\nLD_LIBRARY_PATH=$LD_LIBRARY_PATH:%s exec %s -n -d extension=%s "$@"\n' \
                 "$(dirname "$(find "$debian" -name libedit.so.2 | head -n 1)")" "$(printf '%s\n' "$debian"/usr/bin/php[0-9]* | head -n 1)" \
                 "$(find "$debian" -name zmq.so | head -n 1)" >"$work/bin/php"

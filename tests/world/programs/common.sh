@@ -1,17 +1,17 @@
-# Helpers that the scripts of this folder share; each begins with
+# Helpers that the scripts of this folder share. Each script begins with
 #
 #   . "$(dirname "$0")/common.sh"
 #   start NAME "$@"
 #
-# `start` takes the script's own argument: a prefix with an installed libzmq, `baseline` for libzmq 4.3.5, or nothing for
-# our library, built and installed under target/programs. Afterwards there are
+# `start` takes the script's own argument: a prefix with an installed libzmq, or `baseline` for libzmq 4.3.5. Without an
+# argument it builds our library and installs it under target/programs. It sets
 #
 #   prefix   the installation; `library` is its libzmq.so.5, resolved
-#   cache    what came from registries, pinned and kept; `fetch` fills it
+#   cache    the pinned downloads from registries, which stay there; `fetch` fills it
 #   work     an empty directory, removed at the end
 #
-# and LD_LIBRARY_PATH names the installation. A script counts with `check` or `count`, asks the loader for its word with
-# `witnessed` and ends with `finish`, which prints `NAME: N passed, N failed, N skipped`.
+# and LD_LIBRARY_PATH to the installation. A script counts with `check` or `count`, checks the loaded library with
+# `witnessed`, and ends with `finish`, which prints `NAME: N passed, N failed, N skipped`.
 
 set -euo pipefail
 
@@ -24,7 +24,7 @@ processes=()
 
 start() {
     name=$1
-    # The time limit is for everything: the script runs itself once more under `timeout`.
+    # The script runs itself again under `timeout`, so that the time limit covers all its processes.
     if [[ ${LIMITED:-} != "$name" ]]; then
         LIMITED=$name exec timeout -k 10 "${LIMIT:-2000}" "$0" "${@:2}"
     fi
@@ -48,7 +48,7 @@ start() {
     echo "$name: with $library"
 }
 
-# install_library: the library that the suites share, into $prefix.
+# install_library: installs the library that the suites share into $prefix.
 install_library() {
     LIBRARIES=$("$root/tests/lib/build.sh" library) PREFIX=$prefix "$root/packaging/install.sh" install
 }
@@ -59,8 +59,8 @@ clean_up() {
     rm -rf "$work"
 }
 
-# fetch KEY COMMAND...: runs the command in the empty folder $cache/KEY, once. KEY names the pinned version. Without the
-# registry there is nothing to run: that is said, and counted as skipped.
+# fetch KEY COMMAND...: runs the command in the empty folder $cache/KEY, once. KEY names the pinned version. If the command
+# fails, for example without the registry, the script prints the reason, counts itself as skipped and ends.
 fetch() {
     local folder=$cache/$1
     shift
@@ -71,22 +71,22 @@ fetch() {
         mkdir -p "$folder"
         if ! (cd "$folder" && "$@") >"$folder.log" 2>&1; then
             tail -n 15 "$folder.log"
-            give_up "${folder##*/} could not be had"
+            give_up "${folder##*/} could not be fetched"
         fi
         touch "$folder/.complete"
     fi
     flock -u 8
 }
 
-# unpack_debs PACKAGE...: for `fetch`. The packages are not installed: several of them bring a libzmq of their own into
-# the loader's default path.
+# unpack_debs PACKAGE...: downloads and unpacks Debian packages, for `fetch`. It does not install them, because several of
+# them put their own libzmq into the loader's default path.
 unpack_debs() {
     local deb
     apt-get download "$@" || { apt-get update && apt-get download "$@"; } || return 1
     for deb in *.deb; do dpkg -x "$deb" . || return 1; done
 }
 
-# php_packages: the packages of the system's PHP, whose names have its version, and of the libraries that it needs.
+# php_packages: prints the packages of the system's PHP, whose names have its version, and of the libraries that PHP needs.
 php_packages() {
     local version package
     apt-cache show php-cli >/dev/null 2>&1 || apt-get update >/dev/null
@@ -96,7 +96,7 @@ php_packages() {
     done
 }
 
-# need WHAT:PACKAGE ...: as scripts/need.sh, but what cannot be had skips the program.
+# need TOOL:PACKAGE ...: runs scripts/need.sh, and skips the program if a tool stays missing.
 need() {
     "$root/scripts/need.sh" "$@" >&2 || give_up "needs $*"
 }
@@ -107,7 +107,7 @@ give_up() {
     finish
 }
 
-# check WHAT COMMAND...: counts; the output is shown if the command fails.
+# check NAME COMMAND...: runs the command and counts it as passed or failed. Prints its output if it fails.
 check() {
     local what=$1
     shift
@@ -124,13 +124,13 @@ count() {
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# witness COMMAND...: runs it with the loader noting which libraries every process loads, for `witnessed`.
+# witness COMMAND...: runs the command. The loader logs the libraries that each process loads, for `witnessed`.
 witness() {
     env "${witnessing[@]}" "$@"
 }
 
-# alone COMMAND...: as `witness`, for a program with fixed ports: in a network of its own, where nothing else can have them; where
-# the system gives none, one after the other with the rest of these programs.
+# alone COMMAND...: as `witness`, for a program with fixed ports. The program runs in a new network namespace, in which all ports
+# are free. If no namespace can be made, the programs with fixed ports run one after the other.
 alone() {
     local enter=()
     if unshare -n true 2>/dev/null; then enter=(unshare -n); elif unshare -rn true 2>/dev/null; then enter=(unshare -rn); fi
@@ -141,14 +141,14 @@ alone() {
     fi
 }
 
-# witnessed [PID]: true if the libzmq under test was loaded, and no other one; by that process, or by all together.
+# witnessed [PID]: true if process PID loaded the libzmq under test, and no other libzmq. Without PID, checks all processes together.
 witnessed() {
     local loaded
     loaded=$(cat "$work"/loader/process.${1:-*} | sed -n 's/.*calling init: \(.*\/libzmq[^/]*\)$/\1/p' | sort -u | xargs -r -d '\n' realpath | sort -u)
     [[ $loaded == "$library" ]] || { echo "the loader took: ${loaded:-no libzmq}; wanted: $library"; return 1; }
 }
 
-# pytest_counts LOG: adds up the closing line of pytest.
+# pytest_counts LOG: adds the numbers of pytest's closing line to the counters.
 pytest_counts() {
     local line
     line=$(grep -E '^=* ?[0-9].* in [0-9.]+s' "$1" | tail -n 1)
@@ -156,7 +156,7 @@ pytest_counts() {
     local p f e s
     p=$(number passed) f=$(number failed) e=$(number error) s=$(number skipped)
     count "${p:-0}" $((${f:-0} + ${e:-0})) "${s:-0}"
-    # A line for each test that it skipped.
+    # Prints a line for each skipped test.
     sed -nE 's/^SKIPPED \[([0-9]+)\] /\1 /p' "$1" | awk '{ n = $1; sub(/^[0-9]+ /, ""); while (n-- > 0) print "skipped " $0 }'
 }
 

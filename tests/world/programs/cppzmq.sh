@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cppzmq, the header-only C++ interface, with a program over most of its classes.
+# Runs a program that uses most classes of cppzmq, the header-only C++ interface.
 . "$(dirname "$0")/common.sh"
 start cppzmq "$@"
 need g++:g++ apt-get:apt dpkg:dpkg
@@ -14,6 +14,6 @@ run() {
 run >"$work/exchange.log" 2>&1 || true
 cat "$work/exchange.log"
 count "$(grep -c '^ok ' "$work/exchange.log" || true)" "$(grep -c '^not ok ' "$work/exchange.log" || true)" 0
-check "it came to its end" grep -q '^end$' "$work/exchange.log"
-check "it ran on this library and no other" witnessed
+check "the program runs to its end" grep -q '^end$' "$work/exchange.log"
+check "the program loads only this libzmq" witnessed
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Go package github.com/go-zeromq/goczmq by cgo, on CZMQ as Debian has it, under its own tests.
+# Runs the tests of the Go package github.com/go-zeromq/goczmq, which calls Debian's CZMQ by cgo.
 set -euo pipefail
 
 . "$(dirname "$0")/common.sh"
@@ -18,23 +18,23 @@ libraries=$(dirname "$(find "$debian" -name 'libczmq.so.4' | head -n 1)")
 
 cp -r "$cache/goczmq-4.2.2/source" "$work/source"
 chmod -R u+w "$work/source"
-# It also asks pkg-config for libsodium, which it does not use.
+# The package also asks pkg-config for libsodium, but does not use it.
 mkdir "$work/pkgconfig"
 printf 'Name: libczmq\nDescription: CZMQ\nVersion: 4\nCflags: -I%s\nLibs: -L%s -lczmq\n' "$debian/usr/include" "$libraries" \
     >"$work/pkgconfig/libczmq.pc"
 printf 'Name: libsodium\nDescription: nothing\nVersion: 1\n' >"$work/pkgconfig/libsodium.pc"
 export PKG_CONFIG_PATH=$work/pkgconfig:$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib:$libraries
 cd "$work/source"
-# Not the user's: it is blind to what pkg-config says, so the library's place could be that of an earlier build.
+# The user's build cache ignores the output of pkg-config, so its library path could be that of an earlier build.
 export GOCACHE=$work/go-build
 GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local go test -c -o tests .
-# Two of its tests publish while another goroutine subscribes: they also fail on libzmq, every twentieth time.
+# Two tests publish while another goroutine subscribes. They also fail on libzmq, in one of twenty runs.
 racy='^TestPubSubChanneler(NoInitialSubscription)?$'
-# Its ports are fixed.
+# The tests use fixed ports.
 alone timeout 300 ./tests -test.v -test.skip "$racy" >"$work/tests.log" 2>&1 || echo "the test program's exit code: $?"
 grep -E '^ *--- (FAIL|SKIP)' -B 12 "$work/tests.log" || tail -n 3 "$work/tests.log"
 count "$(grep -cE '^--- PASS' "$work/tests.log" || true)" "$(grep -cE '^--- FAIL' "$work/tests.log" || true)" \
     "$(grep -cE '^--- SKIP' "$work/tests.log" || true)"
-check "it came to its end" grep -qE '^(PASS|FAIL)$' "$work/tests.log"
-check "it ran on this library and no other" witnessed
+check "the tests run to their end" grep -qE '^(PASS|FAIL)$' "$work/tests.log"
+check "the tests load only this libzmq" witnessed
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Go package github.com/pebbe/zmq4 by cgo, under its own tests.
+# Runs the tests of the Go package github.com/pebbe/zmq4, which calls libzmq by cgo.
 set -euo pipefail
 
 . "$(dirname "$0")/common.sh"
@@ -15,23 +15,23 @@ fetch gozmq-1.4.0 fetch_module
 cp -r "$cache/gozmq-1.4.0/source" "$work/source"
 chmod -R u+w "$work/source"
 cd "$work/source"
-# Not the user's: it is blind to what pkg-config says, so the library's place could be that of an earlier build.
+# The user's build cache ignores the output of pkg-config, so its library path could be that of an earlier build.
 export GOCACHE=$work/go-build
-# Its module file asks for nothing else, so nothing is fetched here.
+# The module has no dependencies, so Go fetches no other modules here.
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local
 
-# run NAME: the tests of what was built as ./NAME. Its ports are fixed.
+# run NAME: runs the test program ./NAME, whose ports are fixed.
 run() {
     alone timeout 300 "./$1" -test.v >"$work/$1.log" 2>&1 || echo "the exit code of $1: $?"
     grep -E '^ *--- (FAIL|SKIP)' -B 12 "$work/$1.log" || tail -n 3 "$work/$1.log"
     count "$(grep -cE '^--- PASS' "$work/$1.log" || true)" "$(grep -cE '^--- FAIL' "$work/$1.log" || true)" \
         "$(grep -cE '^--- SKIP' "$work/$1.log" || true)"
-    check "$1 came to its end" grep -qE '^(PASS|FAIL)$' "$work/$1.log"
+    check "$1 run to their end" grep -qE '^(PASS|FAIL)$' "$work/$1.log"
 }
 go test -c -o tests .
 run tests
-# The package with the draft interface, which asks pkg-config for the same module. A libzmq without drafts lacks the symbols
-# that it needs.
+# The package with the draft interface asks pkg-config for the same module. A libzmq without drafts lacks the symbols that
+# the package needs.
 if nm -D "$library" | grep ' zmq_join$' >/dev/null; then
     CGO_CFLAGS="-g -O2 -DZMQ_BUILD_DRAFT_API=1" go test -c -o draft-tests ./draft
     run draft-tests
@@ -39,5 +39,5 @@ else
     echo "skipped: this libzmq has no draft interface for the package draft"
     count 0 0 1
 fi
-check "it ran on this library and no other" witnessed
+check "the tests load only this libzmq" witnessed
 finish

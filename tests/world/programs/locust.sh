@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# locust, a load generator: a master and two workers talk over ROUTER and DEALER while they ask a small web server.
+# locust, a load generator: a master and two workers talk over ROUTER and DEALER, while the workers query a small web server.
 set -euo pipefail
 
 . "$(dirname "$0")/common.sh"
@@ -29,12 +29,12 @@ ended() { # ended PID LOG
     wait "$1" || code=$?
     [[ $code -eq 0 ]] || { echo "exit code $code"; tail -n 20 "$2"; return 1; }
 }
-check "the master ends well" ended "$master" master.log
-check "so does the first worker" ended "$first" first.log
-check "so does the second one" ended "$second" second.log
-check "the master has loaded this library, and no other" witnessed "$master"
-check "so has the first worker" witnessed "$first"
-check "so has the second one" witnessed "$second"
+check "the master exits with 0" ended "$master" master.log
+check "the first worker exits with 0" ended "$first" first.log
+check "the second worker exits with 0" ended "$second" second.log
+check "the master loads only this libzmq" witnessed "$master"
+check "the first worker loads only this libzmq" witnessed "$first"
+check "the second worker loads only this libzmq" witnessed "$second"
 all_answered() {
     "$python" -c 'import json, sys
 rows = json.load(open("result.json"))
@@ -42,6 +42,6 @@ requests, failures = (sum(row[key] for row in rows) for key in ("num_requests", 
 print(requests, "requests,", failures, "failures")
 sys.exit(requests == 0 or failures > 0)'
 }
-check "requests of both workers were counted, none failed" all_answered
+check "the master counts requests of the workers without a failure" all_answered
 all_answered
 finish

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The prebuilt addon of the npm package zeromq 6, a libzmq linked into it, with our library preloaded: all its socket types.
+# Preloads our library for the prebuilt addon of the npm package zeromq 6, which has libzmq linked in, and tries every pattern.
 . "$(dirname "$0")/common.sh"
 start node "$@"
 need node:nodejs npm:npm
@@ -17,7 +17,7 @@ exchange() {
     return "$code"
 }
 
-# No call of the addon stays within itself: two libraries would mix.
+# True if each call of the addon to libzmq goes to our library. A call that stays within the addon would mix two libraries.
 all_calls_are_ours() {
     grep -oE 'zmq_[a-z0-9_]+ ?\(' "$prefix/include/zmq.h" | sed -E 's/(.*[^ ]) ?\(/symbol `\1'"'"'/' >"$work/interface" &&
         grep -h 'binding file .*addon\.node' "$work"/bindings.* | grep -F -f "$work/interface" >"$work/calls" &&
@@ -26,6 +26,6 @@ all_calls_are_ours() {
 
 exchange || true
 count "$(grep -c '^ok ' "$work/exchange.log" || true)" "$(grep -c '^not ok ' "$work/exchange.log" || true)" 0
-check "the addon calls this library and no other" all_calls_are_ours
-check "it came to its end" grep -q '^end$' "$work/exchange.log"
+check "the addon calls only this library" all_calls_are_ours
+check "the program runs to its end" grep -q '^end$' "$work/exchange.log"
 finish

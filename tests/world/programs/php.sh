@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# PHP with its zmq extension: 20,000 messages and some requests.
+# PHP with its zmq extension exchanges 20,000 messages and some requests.
 . "$(dirname "$0")/common.sh"
 start php "$@"
 need apt-get:apt dpkg:dpkg
@@ -15,6 +15,6 @@ run() {
 run >"$work/exchange.log" 2>&1 || true
 cat "$work/exchange.log"
 count "$(grep -c '^ok ' "$work/exchange.log" || true)" "$(grep -c '^not ok ' "$work/exchange.log" || true)" 0
-check "it came to its end" grep -q '^end$' "$work/exchange.log"
-check "it ran on this library and no other" witnessed
+check "the program runs to its end" grep -q '^end$' "$work/exchange.log"
+check "the program loads only this libzmq" witnessed
 finish

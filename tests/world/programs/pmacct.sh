@@ -12,10 +12,10 @@ export LD_LIBRARY_PATH=$prefix/lib:$libraries
 missing=$(ldd "$debian/usr/sbin/pmacctd" | awk '/not found/ {print $1}')
 [[ -z $missing ]] || give_up "pmacctd needs $missing"
 
-# Some messages of 1 MB for each plugin, which is a process that subscribes while the core waits for
-# `pcap_savefile_delay`. The plugins keep what they get in memory, where it can be asked for, and are
-# not asked before the capture is read: a child that a plugin forks moves, by its exit, the offset of
-# the file that it has in common with the core, which then reads no further.
+# Each plugin receives some messages of 1 MB. A plugin is a process that subscribes while the core waits
+# for `pcap_savefile_delay`. The plugins count the packets in memory and answer queries. The first query
+# comes after the core has read the capture: a plugin forks a child for each query, and the exit of the
+# child moves the file offset that it shares with the core. The core would then stop reading.
 packets=20000
 python3 "$here/pmacct/capture.py" "$work/packets.pcap" "$packets"
 cat >"$work/pmacctd.conf" <<CONF
@@ -34,12 +34,12 @@ env "${witnessing[@]}" "$debian/usr/sbin/pmacctd" -f "$work/pmacctd.conf" >"$wor
 daemon=$!
 processes+=("$daemon")
 
-# counted PLUGIN: the packets it has counted until now.
+# counted PLUGIN: prints the number of packets that the plugin has counted until now.
 counted() {
     [[ -S $work/$1.pipe ]] || return 0
     "$debian/usr/bin/pmacct" -s -p "$work/$1.pipe" 2>/dev/null | awk '/^[0-9]+\.[0-9]/ {sum += $3} END {print sum + 0}' || true
 }
-# all_counted PLUGIN: waits until it has counted all packets. How long is up to the script's own limit.
+# all_counted PLUGIN: waits until the plugin has counted all packets. The script's own time limit ends the wait.
 all_counted() {
     local now='' last=''
     until now=$(counted "$1"); [[ $now == "$packets" ]]; do
@@ -61,5 +61,5 @@ check "the plugin b counts $packets packets" all_counted b
 read -ra plugins <<<"$(cat "/proc/$daemon/task/$daemon/children")"
 processes+=("${plugins[@]}")
 check "there are two plugins" test "${#plugins[@]}" = 2
-check "it loaded this library and no other" witnessed
+check "pmacctd loads only this libzmq" witnessed
 finish

@@ -1,8 +1,9 @@
-# For the Python programs, after common.sh: a virtual environment with what requirements.txt names, and two pyzmq beside it.
+# For the Python programs, sourced after common.sh: a virtual environment with the packages of requirements.txt, and two builds of
+# pyzmq beside it.
 
 pyzmq="pyzmq-27.1.0"
 
-# python_environment: sets `python`. pyzmq itself is not in it, but comes by PYTHONPATH.
+# python_environment: sets `python`. The environment does not contain pyzmq, which PYTHONPATH adds.
 python_environment() {
     need python3:python3 py=ensurepip:python3-venv
     local key
@@ -21,7 +22,7 @@ pip() {
     "$python" -m pip --disable-pip-version-check "$@"
 }
 
-# pyzmq_source: the source distribution, with its tests, in $cache/$pyzmq/$pyzmq.
+# pyzmq_source: fetches the source distribution, with its tests, into $cache/$pyzmq/$pyzmq.
 pyzmq_source() {
     fetch "$pyzmq" fetch_pyzmq_source
     source=$cache/$pyzmq/$pyzmq
@@ -31,8 +32,8 @@ fetch_pyzmq_source() {
     pip download --no-deps --no-build-isolation --no-binary pyzmq "${pyzmq/-/==}" && tar xf "$pyzmq.tar.gz"
 }
 
-# pyzmq_built: pyzmq compiled against the prefix, with the draft interface if the library has it; kept for as long as the
-# headers and the place stay the same.
+# pyzmq_built: compiles pyzmq against the prefix, with the draft interface if the library has it. The result is kept while
+# the headers and the path of the prefix stay the same.
 pyzmq_built() {
     pyzmq_source
     need cmake:cmake gcc:gcc g++:g++ pkg-config:pkg-config nm:binutils
@@ -48,30 +49,30 @@ build_pyzmq() {
         pip install --no-deps --no-build-isolation --no-index --target site "$source"
 }
 
-# pyzmq_wheel: the wheel as it is published, a libzmq 4.3.5 of its own inside, copied to $work/site.
+# pyzmq_wheel: copies the published wheel, which contains libzmq 4.3.5, to $work/site.
 pyzmq_wheel() {
     fetch "$pyzmq-wheel" pip install --no-deps --only-binary :all: --target site "${pyzmq/-/==}"
     cp -r "$cache/$pyzmq-wheel/site" "$work/site"
     export PYTHONPATH=$work/site
 }
 
-# Sends right after it has subscribed, and counts on the publisher having heard of that: fails on libzmq, too, when the
-# machine is busy, and makes the tests behind it fail.
+# This test subscribes and then sends at once, without waiting until the publisher has the subscription. On a busy machine it
+# also fails on libzmq, and makes later tests fail.
 racy=tests/test_log.py::TestPubLog::test_blank_root_topic
 
-# pyzmq_tests [ARGUMENT...]: its whole test suite, from a folder where nothing but the tests can be imported.
+# pyzmq_tests [ARGUMENT...]: runs pyzmq's whole test suite, in a folder from which Python can import only the tests.
 pyzmq_tests() {
     mkdir "$work/suite"
     cp -r "$source/tests" "$source/pytest.ini" "$work/suite/"
     local code=0
-    echo "skipped $racy: it fails on libzmq, too, when the machine is busy"
+    echo "skipped $racy: this test also fails on libzmq when the machine is busy"
     count 0 0 1
     (
         cd "$work/suite"
         CFLAGS=-I$prefix/include witness "$python" -m pytest -q -rfEs --timeout 240 --reruns 1 --deselect "$racy" "$@"
     ) >"$work/pytest.log" 2>&1 || code=$?
     sed -n '/slowest 10 durations/,$p' "$work/pytest.log" | tail -n 80
-    # 1: tests have failed, and are counted; anything else is no result.
+    # Exit code 1: tests have failed, and the closing line counts them. With a higher code there are no results.
     if [[ $code -gt 1 ]]; then
         tail -n 40 "$work/pytest.log"
         count 0 1 0
@@ -80,12 +81,12 @@ pyzmq_tests() {
     local before=$failed few
     pytest_counts "$work/pytest.log"
     few=$((failed - before))
-    # A busy machine makes a few fail by chance: those run once more, in a process of their own.
+    # On a busy machine a few tests fail by chance. The failed tests run once more, in a separate process.
     if [[ $few -ge 1 && $few -le 5 ]] && (
         cd "$work/suite"
         CFLAGS=-I$prefix/include "$python" -m pytest -q --timeout 240 --last-failed --deselect "$racy" >"$work/again.log" 2>&1
     ); then
-        echo "the $few that failed have passed when they ran again, alone"
+        echo "the $few failed tests passed in a second run, alone"
         count "$few" "-$few" 0
     fi
 }

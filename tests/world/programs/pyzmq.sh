@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# pyzmq built from its source distribution against the prefix, under its own test suite.
+# Builds pyzmq from its source distribution against the prefix, and runs its test suite.
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/python.sh"
 start pyzmq "$@"
 python_environment
 pyzmq_built
 pyzmq_tests "${@:2}"
-# As docs/start/languages.md describes.
+# Uses `zmq.has` and the function `statistic` as docs/start/languages.md describes.
 tells() {
     "$python" - "$root/docs/start/languages.md" <<'PY'
 import re, sys, zmq
@@ -22,6 +22,6 @@ with zmq.Context() as context, context.socket(zmq.PUSH) as push, context.socket(
     assert statistic(pull, 2) == 1
 PY
 }
-! grep -qa "Tautline " "$library" || check "it is told that this is Tautline, and what its sockets did" tells
-check "it ran on this library and no other" witnessed
+! grep -qa "Tautline " "$library" || check "pyzmq shows that it runs on Tautline, and the statistics of its sockets" tells
+check "pyzmq loads only this libzmq" witnessed
 finish

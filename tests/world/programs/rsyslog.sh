@@ -16,7 +16,7 @@ daemon=$(find "$debian" -name rsyslogd -type f | head -n 1)
 modules=$(dirname "$(find "$debian" -name omczmq.so | head -n 1)")
 
 cd "$work"
-# The receiving end is libzmq itself, from the wheel: the lines cross from one library to the other.
+# The receiver runs on libzmq from the wheel, so that the lines go from one library to the other.
 env -u LD_LIBRARY_PATH "$python" "$here/rsyslog/receive.py" 10000 >received 2>receive.log &
 receiver=$!
 processes+=("$receiver")
@@ -55,6 +55,6 @@ ends() {
     wait "$daemon_pid" || code=$?
     [[ $code -eq 0 ]] || { echo "exit code $code"; cat rsyslogd.log; return 1; }
 }
-check "rsyslogd ends when it is told to" ends
-check "it loaded this library and no other" witnessed
+check "rsyslogd exits with 0 after SIGTERM" ends
+check "rsyslogd loads only this libzmq" witnessed
 finish

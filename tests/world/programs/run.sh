@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Real programs, unmodified, on our library. Each script of this folder is one program and also runs alone.
+# Runs real programs, unmodified, on our library. Each script of this folder runs one program and can be called alone.
 #
-#   tests/world/programs/run.sh                 all, on our library: builds and installs it under target/programs
-#   tests/world/programs/run.sh node php        some
+#   tests/world/programs/run.sh                 all programs on our library, which it builds and installs under target/programs
+#   tests/world/programs/run.sh node php        only these programs
 #   PREFIX=DIR tests/world/programs/run.sh      on the libzmq installed in DIR; PREFIX=baseline: on libzmq 4.3.5
 #
-# What the programs are made of comes from the registries, in pinned versions, and is kept in target/programs/cache; a
-# program whose parts cannot be had is skipped, with the reason. JOBS=2 at a time. The outputs are in target/programs/log.
-# One line for each program, then the sum: `programs: N passed, N failed, N skipped`.
+# The programs and their packages come from the registries, in pinned versions, and stay in target/programs/cache. If they
+# cannot be fetched, the program is skipped with the reason. JOBS programs run at a time, by default 2. The outputs are in
+# target/programs/log. Prints a line for each program, then the sum: `programs: N passed, N failed, N skipped`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
-# The longest first.
+# The programs with the longest runs come first.
 all=(pyzmq wheel gozmq goczmq rustzmq jupyter locust rsyslog cppzmq pmacct php node)
 [[ $# -gt 0 ]] || set -- "${all[@]}"
 
@@ -26,7 +26,7 @@ elif [[ $PREFIX == baseline ]]; then
     "$root/scripts/libzmq-baseline.sh"
 fi
 
-# The shell may report a process that was killed at the end behind the result.
+# The result may not be the last line, because the shell may report a killed process after it.
 result() { grep -E "^$1: [0-9]+ passed" "$logs/$1.log" | tail -n 1; }
 
 program() {
@@ -41,7 +41,7 @@ program() {
     else
         grep '^skipped ' "$logs/$1.log" || true
     fi
-    # A script that broke before its last line has failed.
+    # A script that ended before its last line has failed.
     if ! result "$1" >/dev/null || [[ $code -ne 0 && $(result "$1") == *" 0 failed"* ]]; then
         printf '\n%s: 0 passed, 1 failed, 0 skipped\n' "$1" >>"$logs/$1.log"
     fi

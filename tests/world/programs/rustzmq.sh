@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The Rust crate zmq 0.10, linked dynamically, under its own tests (all but those of its compile errors).
+# Runs the tests of the Rust crate zmq 0.10, linked dynamically, except the tests of compile errors.
 set -euo pipefail
 
 . "$(dirname "$0")/common.sh"
 start rustzmq "$@"
 need cargo:cargo gcc:gcc
 
-# The crate as it is published, and what it needs, as a workspace of its own with the versions that were current then.
+# Fetches the published crate and its dependencies, in their current versions, and makes the crate a separate workspace.
 fetch_crate() {
     mkdir -p fetch/src && : >fetch/src/lib.rs
     cat >fetch/Cargo.toml <<'TOML'
@@ -32,10 +32,10 @@ TOML
 cd "$cache/rustzmq-0.10.0/source"
 export CARGO_TARGET_DIR=$cache/rustzmq-0.10.0/target
 cargo test --offline --no-run >"$work/build.log" 2>&1 || { tail -n 30 "$work/build.log"; count 0 1 0; finish; }
-# Its ports are fixed.
+# The tests use fixed ports.
 alone timeout 300 cargo test --offline --no-fail-fast >"$work/tests.log" 2>&1 || echo "cargo test's exit code: $?"
 grep -E '^test .* FAILED$|panicked at' -A 3 "$work/tests.log" || true
 read -r p f s < <(awk '/^test result: / {p += $4; f += $6; s += $8} END {print p + 0, f + 0, s + 0}' "$work/tests.log")
 count "$p" "$f" "$s"
-check "it ran on this library and no other" witnessed
+check "the tests load only this libzmq" witnessed
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The binary wheel of pyzmq, which brings a libzmq of its own, under its own test suite, with our wheel (packaging/python) in
-# the same environment; and once more, a short program, with our library preloaded.
+# Runs the test suite of pyzmq on its binary wheel, which contains libzmq, with our wheel (packaging/python) in the same
+# environment. Before that, runs a short program on pyzmq's wheel with our library preloaded.
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/python.sh"
 start wheel "$@"
@@ -21,13 +21,13 @@ for size in (0, 1, 255, 256, 100_000):
     assert second.recv() == b"x" * size
 context.destroy()
 ') &&
-        # Every call of the extension goes to the library that was preloaded, though the other one is there too.
+        # Every call of the extension goes to the preloaded library, although the wheel's library is loaded as well.
         grep -h 'binding file .*/zmq/.* symbol `zmq_' "$work"/bindings.* >"$work/calls" &&
         ! grep -v " to $library " "$work/calls"
 }
 check "the wheel with our library preloaded" preloaded
 
-# The environment with what the tests need is everybody's: ours goes into one on top of it.
+# All programs share the environment with the packages of the tests. Our wheel goes into a new environment on top of it.
 needed=$(echo "$(dirname "$python")"/../lib/python3*/site-packages)
 "$python" -m venv --without-pip "$work/venv"
 python=$work/venv/bin/python
@@ -39,7 +39,7 @@ if [[ ${1:-} == baseline ]]; then
 else
     pip install --quiet --no-deps "$(LIBRARY=$library "$root/packaging/python/build.sh")"
 fi
-# Told at the end of the tests, by a plugin: what they ran on.
+# A plugin prints at the end of the tests whether they ran on our library.
 mkdir "$work/plugin"
 cat >"$work/plugin/ran_on.py" <<'PYTHON'
 import tautline_zmq
@@ -49,7 +49,7 @@ def pytest_sessionfinish():
     print("\nactive:", tautline_zmq.active())
 PYTHON
 export PYTHONPATH=$PYTHONPATH:$work/plugin
-# Messages of 2 GiB are sent by pyzmq.sh, maybe at the same time.
+# The tests with messages of 2 GiB (`large`) run in pyzmq.sh, possibly at the same time.
 pyzmq_tests -p ran_on -m 'not large' "${@:2}"
-check "it ran on our wheel's library" grep '^active: True$' "$work/pytest.log"
+check "pyzmq runs on our wheel's library" grep '^active: True$' "$work/pytest.log"
 finish

@@ -1,4 +1,4 @@
-// Exchanges through cppzmq's classes: a line `ok NAME` or `not ok NAME` for each, `end` at last.
+// Exchanges messages through cppzmq's classes. Prints a line `ok NAME` or `not ok NAME` for each case, then `end`.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -129,7 +129,7 @@ static void a_pipeline_of_threads(zmq::context_t &context)
     while (!missing.empty())
         REQUIRE(missing.erase(std::stoi(text(sink))) == 1);
     feeder.join();
-    // A worker may connect after the last message, and one that ends may have taken two.
+    // A worker may connect after the last message, and an ending worker may have taken two empty messages.
     while (ended < workers.size())
         if (!source.send(zmq::message_t(), zmq::send_flags::dontwait))
             std::this_thread::yield();
@@ -239,7 +239,7 @@ int main()
         {"messages from the program's own memory", own_memory},
         {"polling", polling},
         {"monitoring", monitoring},
-        {"a steered proxy", a_steered_proxy},
+        {"a steerable proxy", a_steered_proxy},
         {"shutting down", shutting_down},
     };
     for (const auto &[name, body] : cases) {

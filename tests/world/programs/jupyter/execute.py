@@ -1,4 +1,4 @@
-"""Executes a notebook: execute.py LIBRARY. Prints `ok NAME` or `not ok NAME` for each fact, `end` at last."""
+"""Executes a notebook: execute.py LIBRARY. Prints `ok NAME` or `not ok NAME` for each check, then `end`."""
 
 import sys
 
@@ -8,7 +8,7 @@ from nbclient import NotebookClient
 LIBRARY = sys.argv[1]
 
 CELLS = [
-    # Library that the kernel has loaded.
+    # Prints the libzmq that the kernel has loaded.
     "print(*{line.split()[-1] for line in open('/proc/self/maps') if '/libzmq' in line})",
     "for number in range(20_000):\n    print(number)",
     "import sys\nprint('to stderr', file=sys.stderr)\n6 * 7",
@@ -30,11 +30,11 @@ notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for c
 client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
 client.execute()
 library, prints, result, display, error, after = (cell.outputs for cell in notebook.cells)
-check("the kernel has this library in its memory, and no other", text(library).split() == [LIBRARY])
+check("the kernel loads only this libzmq", text(library).split() == [LIBRARY])
 check("20,000 prints arrive in order", text(prints) == "".join(f"{number}\n" for number in range(20_000)))
 check("standard error", text(result, "stderr") == "to stderr\n")
 check("a result", result[-1].output_type == "execute_result" and result[-1].data["text/plain"] == "42")
 check("a display of a megabyte", display[0].data["text/html"] == "x" * 1_000_000)
 check("an error and its name", error[0].output_type == "error" and error[0].ename == "ZeroDivisionError")
-check("the kernel goes on after it", after[0].data["text/plain"] == "499999500000")
+check("the kernel continues after the error", after[0].data["text/plain"] == "499999500000")
 print("end")

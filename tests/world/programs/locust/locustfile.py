@@ -1,4 +1,4 @@
-"""Users of the small web server; the master says on which port it is, and ends when both workers have reported requests."""
+"""Users of the small web server. The master writes its port to `master_port`, and quits after both workers reported requests."""
 
 import gevent
 from locust import HttpUser, constant, events, task

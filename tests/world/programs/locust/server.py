@@ -1,4 +1,4 @@
-"""A web server that always says hello; prints its port."""
+"""A web server that answers each GET with hello. Prints its port."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 

@@ -1,5 +1,5 @@
-// Exchanges over every pattern with the package's own classes; a line `ok NAME` or `not ok NAME` for each, `end` at last. WATCHDOG is after
-// how many seconds one of them hangs.
+// Exchanges messages over every pattern with the package's own classes. Prints a line `ok NAME` or `not ok NAME` for each case, then `end`.
+// A case that takes longer than WATCHDOG seconds fails.
 "use strict"
 const assert = require("assert")
 const zmq = require("zeromq")
@@ -135,7 +135,7 @@ const cases = {
     push.close()
   },
 
-  async "a peer that comes back"() {
+  async "a peer that restarts"() {
     const push = new zmq.Push({ reconnectInterval: 10 })
     let pull = new zmq.Pull()
     await pull.bind("tcp://127.0.0.1:*")

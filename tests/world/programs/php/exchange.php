@@ -1,5 +1,5 @@
 <?php
-// Exchanges through PHP's classes: a line `ok NAME` or `not ok NAME` for each, `end` at last.
+// Exchanges messages through PHP's classes. Prints a line `ok NAME` or `not ok NAME` for each check, then `end`.
 
 function check(string $name, bool $condition): void
 {
@@ -49,7 +49,7 @@ try {
 $poll = new ZMQPoll();
 $poll->add($pull, ZMQ::POLL_IN);
 $readable = $writable = [];
-check("polling in vain", $poll->poll($readable, $writable, 1) === 0);
+check("polling without a message", $poll->poll($readable, $writable, 1) === 0);
 $push->send("now");
 check("polling", $poll->poll($readable, $writable, 10000) === 1 && $readable[0]->recv() === "now");
 echo "end\n";

@@ -1,4 +1,4 @@
-"""A capture of made-up UDP packets between ten addresses of 10.0.0.0/8: capture.py FILE COUNT"""
+"""Writes a capture of made-up UDP packets between ten addresses of 10.0.0.0/8: capture.py FILE COUNT"""
 
 import struct
 import sys
@@ -12,7 +12,7 @@ def checksum(header):
 
 
 def packet(number):
-    """An Ethernet frame with 100 octets of UDP."""
+    """Returns an Ethernet frame with 100 octets in a UDP datagram."""
     source, target = bytes([10, 0, 0, 1 + number % 4]), bytes([10, 0, 1, 1 + number % 6])
     datagram = struct.pack(">HHHH", 1000, 2000, 8 + 100, 0) + b"x" * 100
     header = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(datagram), number & 0xFFFF, 0, 64, 17, 0, source, target)

@@ -1,4 +1,4 @@
-"""receive.py N: prints the port of a PULL socket, then N messages, a line each."""
+"""receive.py N: prints the port of a PULL socket, then N messages, one per line."""
 
 import sys
 
