@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# A user's view of the crate. Packages all of its parts and puts them into a registry in a folder, beside their dependencies. Then
-# builds and runs the first example of its README as a project that got the crate with `cargo add`, also with the oldest compiler
-# that Cargo.toml names, if rustup has it or can get it.
+# Tests the crate as a user gets it. Packages all of its parts and puts them into a registry in a folder, beside their dependencies.
+# Then builds and runs the first example of the README as a project that got the crate with `cargo add`. Also checks this project
+# with the oldest compiler that Cargo.toml names, if rustup has it or can fetch it.
 #
 #   package    every part can be packaged, with its README and the texts of its licences
-#   publish    crates.io would take them: `cargo publish --dry-run`, without a warning; skipped without a network
+#   publish    crates.io would accept the parts: `cargo publish --dry-run`, without a warning; skipped without a network
 #   registry   a registry of the packages, and `cargo add tautline` from it
 #   example    the README's first example builds against the packages and runs, with a C compiler that always fails
-#   tree       nothing that is built compiles or looks for C code
-#   refusals   what a kind of socket cannot do does not compile, and the compiler says why in our words
+#   tree       the built crates do not compile C code or look for C libraries
+#   refusals   operations that a socket type does not support fail to compile, and the compiler prints our explanation
 #   features   the same project with every optional feature that needs no C compiler
 #   msrv       the project builds with the oldest compiler
 #
-# Works without a network where Cargo has the dependencies already.
+# Works without a network if Cargo has fetched the dependencies already.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cd "$root"
@@ -27,7 +27,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 
-# step NAME COMMAND...
+# step NAME COMMAND...: runs a step and counts it.
 step() {
     local name=$1
     shift
@@ -42,13 +42,13 @@ step() {
     fi
 }
 
-# Without a network first: mostly Cargo has all of it.
+# Tries without a network first, because Cargo usually has all packages.
 cargo_run() { cargo "$@" --offline || cargo "$@"; }
 
 package() {
     local options=()
     for crate in "${crates[@]}"; do options+=(-p "$crate"); done
-    # Its verification builds everything again; the project below does that better.
+    # The verification would build all packages again. The project below is a better test.
     cargo_run package --allow-dirty --no-verify "${options[@]}" --target-dir "$target" || return
     mkdir -p "$work/crates"
     for crate in "${crates[@]}"; do
@@ -66,12 +66,12 @@ publish() {
     local options=()
     for crate in "${crates[@]}"; do options+=(-p "$crate"); done
     cargo publish --dry-run --allow-dirty --no-verify "${options[@]}" --target-dir "$target" || return
-    # Reads what it has written itself.
+    # $work/log has the output of this step.
     ! grep '^warning' "$work/log" | grep -v 'aborting upload due to dry run'
 }
 
-# crates.io, as far as the packages need it, in a folder: what they depend on in the versions that the workspace is tested with, and
-# the packages themselves. The project has nothing else, and gets the crate from there.
+# Makes a registry in a folder, in place of crates.io. It has our packages, and their dependencies in the versions with which the
+# workspace is tested. The project gets all its crates from this registry.
 registry() {
     local parts=$work/parts app=$work/app crate
     mkdir -p "$parts/src" && : >"$parts/src/lib.rs"
@@ -93,12 +93,12 @@ registry() {
 }
 
 project() {
-    # The first code block in Rust.
+    # Takes the first code block in Rust.
     awk '/^```rust/ { on = 1; next } /^```/ && on { exit } on' "$work/registry/tautline/README.md" >"$work/app/src/main.rs"
     grep -q 'fn main' "$work/app/src/main.rs"
 }
 
-# The linker is a C compiler's driver, but nothing is compiled by one.
+# A C compiler's driver is still the linker, but a build script that compiles C code fails.
 in_app() { (cd "$work/app" && CC=/bin/false CXX=/bin/false CARGO_TARGET_DIR=$target/package-app cargo_run "$@"); }
 
 example() { project && in_app run --quiet; }
@@ -134,7 +134,7 @@ RUST
 msrv() { (cd "$work/app" && CARGO_TARGET_DIR=$target/package-msrv cargo_run "+$oldest" check --quiet); }
 
 step package package
-# Without crates.io nothing can be published.
+# `cargo publish --dry-run` needs crates.io.
 if timeout 60 cargo info --quiet --registry crates-io libc >/dev/null 2>&1; then
     step publish publish
 else

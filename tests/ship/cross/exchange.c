@@ -1,9 +1,9 @@
-/* One end of an exchange over tcp, to be linked with one library and to meet the same program linked with another.
+/* One end of an exchange over tcp. The peer is the same program, linked with another library.
  *
  *   exchange CASE bind              binds to any port, prints the endpoint, and answers or receives
  *   exchange CASE connect ENDPOINT  asks or sends
  *
- * CASE: see `cases` at the end. Exit code 0: every message has come as it should. */
+ * CASE: see `cases` at the end. Exit code 0: every message arrived as expected. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,13 @@
 
 enum { MESSAGES = 400, WATCHDOG = 300 };
 
-/* Those of libzmq's manual. */
+/* Keys of libzmq's manual. */
 static const char server_public[] = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7";
 static const char server_secret[] = "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6";
 static const char client_public[] = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID";
 static const char client_secret[] = "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs";
 
-/* Around the ends of short frames, buffers and segments. */
+/* Sizes around the limits of short frames, buffers and segments. */
 static const size_t sizes[] = { 0, 1, 7, 29, 30, 33, 34, 63, 64, 255, 256, 257, 4095, 8192, 65279, 65536, 300000 };
 
 static void fail(const char *what)
@@ -102,7 +102,7 @@ static void ask(void *socket)
     }
 }
 
-/* Sends every message back, once it is whole. */
+/* Sends every message back after its last part has arrived. */
 static void echo(void *socket, int messages)
 {
     zmq_msg_t parts[4];
@@ -127,7 +127,7 @@ static void echo_all(void *socket)
     echo(socket, MESSAGES);
 }
 
-/* What somebody wants, and what nobody does, until the end. */
+/* Sends messages of a subscribed topic and of another topic, then waits for the end of the subscription. */
 static void publish(void *socket)
 {
     char event[2];
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
     socket = zmq_socket(context, end->type);
     if (!socket)
         fail("zmq_socket");
-    /* Both send everything before they receive. */
+    /* Both ends send all messages before they receive. */
     zmq_setsockopt(socket, ZMQ_SNDHWM, &unlimited, sizeof unlimited);
     zmq_setsockopt(socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited);
     if (cases[at].curve && binds) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Exchanges over tcp between two programs made of exchange.c, each on a library of its own; either binds once.
+# Exchanges messages over tcp between two programs built from exchange.c, each with another library. Each program binds once per case.
 #
-#   tests/ship/cross/interop.sh OURS THEIRS     each a command, of several words perhaps
+#   tests/ship/cross/interop.sh OURS THEIRS     commands, which may have several words
 #
 # Ends with `interop: N passed, N failed, 0 skipped`; exit code 0 if every check passed.
 set -uo pipefail
@@ -22,7 +22,7 @@ exchange() {
     # shellcheck disable=SC2086
     $3 "$1" connect "$endpoint" 2>>"$work/log" &
     connecter=$!
-    # Without the one the other would wait.
+    # If one program fails, the other would wait forever.
     wait -n "$binder" "$connecter" || code=$?
     [[ $code -eq 0 ]] || kill "$binder" "$connecter" 2>/dev/null
     wait "$binder" || code=$?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The Node.js addon for another system, in the places where npm would put it, loaded by a Node.js of that system: all patterns.
+# Puts the Node.js addon for another system where npm would put it. Runs exchanges over all patterns with a Node.js of that system.
 #
-#   tests/ship/cross/node.sh NODE PLATFORM ADDON     NODE is a command, of several words perhaps; PLATFORM as in linux-arm64-musl
+#   tests/ship/cross/node.sh NODE PLATFORM ADDON     NODE is a command, which may have several words; PLATFORM as in linux-arm64-musl
 #
 # Ends with `node: N passed, N failed, 0 skipped`; exit code 0 if every check passed.
 set -euo pipefail

@@ -1,4 +1,4 @@
-/* For wine.sh: the one function of Windows' bcryptprimitives.dll that Rust's standard library calls. */
+/* For wine.sh: the only function of Windows' bcryptprimitives.dll that Rust's standard library calls. */
 #include <windows.h>
 
 BOOLEAN NTAPI SystemFunction036(PVOID buffer, ULONG length);

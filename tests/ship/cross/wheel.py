@@ -1,8 +1,8 @@
-"""Whether pip would install a wheel with this library on systems with an old glibc: asks auditwheel.
+"""Asks auditwheel whether pip would install a wheel with this library on systems with an old glibc.
 
     wheel.py LIBRARY DIRECTORY PLATFORM    PLATFORM as in manylinux_2_17_x86_64
 
-Makes a wheel in DIRECTORY that has nothing but the library. Exit code 0 if its platform is that or an older one.
+Makes a wheel in DIRECTORY that contains only the library. Exit code 0 if the wheel's platform is PLATFORM or an older one.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-/* The interface of Windows' own kind: sockets in place of descriptors, errors of its C library, what there is not. */
+/* Tests the parts that differ on Windows: sockets in place of descriptors, errno of its C library, missing features. */
 #define ZMQ_BUILD_DRAFT_API
 #include "../../abi/c/check.h"
 
@@ -12,7 +12,7 @@ static void wait_for(SOCKET fd)
     CHECK(select(0, &readable, NULL, NULL, NULL) == 1);
 }
 
-/* A program that waits with select for ZMQ_FD, as an event loop does. */
+/* Waits for ZMQ_FD with select, as an event loop does. */
 static void descriptor(void *context, const char *endpoint)
 {
     void *pull = zmq_socket(context, ZMQ_PULL), *push = zmq_socket(context, ZMQ_PUSH);
@@ -40,7 +40,7 @@ static void descriptor(void *context, const char *endpoint)
     zmq_close(push);
 }
 
-/* The same with the descriptor of a poller, which has one if there is a socket of several threads in it. */
+/* Waits for the descriptor of a poller. A poller has a descriptor only while it contains a thread-safe socket. */
 static void poller_descriptor(void *context)
 {
     void *server = zmq_socket(context, ZMQ_SERVER), *client = zmq_socket(context, ZMQ_CLIENT);
@@ -72,7 +72,7 @@ static void poller_descriptor(void *context)
     zmq_close(server);
 }
 
-/* Sockets of Winsock's and of ours in one call. */
+/* Polls sockets of Winsock and of ZeroMQ in one call. */
 static void polling(void *context)
 {
     void *pair[2];
@@ -103,7 +103,7 @@ static void polling(void *context)
     zmq_close(pair[1]);
 }
 
-/* What has ended can be read, as select says; it is no error. */
+/* A connection that the peer has closed is readable, as with select, and is not an error. */
 static void ends(void)
 {
     zmq_pollitem_t item = {0};
@@ -138,7 +138,7 @@ static int read_event(void *monitor, int *value)
     return event;
 }
 
-/* The numbers are those of errno.h, in events too. */
+/* Error numbers are those of errno.h, also in events. */
 static void numbers(void *context)
 {
     void *first = zmq_socket(context, ZMQ_REP), *second = zmq_socket(context, ZMQ_REP), *monitor;

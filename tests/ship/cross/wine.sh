@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs a program for Windows under wine: tests/ship/cross/wine.sh FOLDER PROGRAM [ARGUMENT...]
 #
-# FOLDER has wine's own files, and a bcryptprimitives.dll made of prng.c: Rust's standard library takes random bytes from a function of
-# that name, which wine before 9 has not.
+# FOLDER has wine's own files, and a bcryptprimitives.dll built from prng.c. Rust's standard library takes random bytes from a function of
+# this DLL, which wine has only since version 9.
 set -euo pipefail
 
 folder=$(realpath "$1")

@@ -1,4 +1,4 @@
-"""Builds the conda recipe, with a channel that has nothing in it, and tests the package: conda.py RECIPE OUTPUT"""
+"""Builds the conda recipe with an empty channel, tests the package and prints its path: conda.py RECIPE OUTPUT"""
 
 import json
 import sys

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs a command where programs for 64-bit ARM are started under qemu-user: tests/ship/distro/emulated.sh COMMAND...
+# Runs a command for which programs for 64-bit ARM start under qemu-user: tests/ship/distro/emulated.sh COMMAND...
 #
-# That is within a user namespace, in which the same users are as outside. Its table of interpreters (binfmt_misc) is its own since
-# Linux 6.7, so that nothing changes for the rest of the machine. Takes root.
+# The command runs in a user namespace with the same users as outside. Since Linux 6.7, a user namespace has its own table of
+# interpreters (binfmt_misc), so that the rest of the machine stays unchanged. Needs root.
 set -euo pipefail
 
 if [[ ${1:-} == --inside ]]; then
-    read -r _ <"$2" # until the users are there
+    read -r _ <"$2" # waits until the users are mapped
     mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
-    # F: the emulator is opened now, and needs not be in the folder that is the root later.
+    # Flag F: the kernel opens the emulator now, so that a later root folder need not contain it.
     line=$(</usr/lib/binfmt.d/qemu-aarch64.conf)
     echo "${line%:*}:OPF" >/proc/sys/fs/binfmt_misc/register
     shift 2

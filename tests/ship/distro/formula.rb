@@ -1,4 +1,4 @@
-# Runs the install and test commands of a Homebrew formula with a stand-in for Formula, in the folder of the sources:
+# Runs the install and test commands of a Homebrew formula in the folder of the sources, with a stand-in for Formula:
 # ruby formula.rb FORMULA.rb PREFIX
 require "open3"
 require "pathname"

@@ -1,4 +1,4 @@
-"""A request and its answer through the distribution's own pyzmq."""
+"""Exchanges a request and its answer through the distribution's own pyzmq."""
 
 import zmq
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tries the recipes of packaging/recipes, each with its own tool where that can be had, and with stand-ins for its functions where not.
+# Tries the recipes of packaging/recipes, each with its own tool. If the tool is not available, stand-ins replace its functions.
 #
 #   tests/ship/distro/recipes.sh [NAME...]   conan, conda, vcpkg, homebrew
 #
-# They build nothing anew: LIBRARIES=DIR has the library, by default the one that the suites share. Ends with
+# The recipes use a built library: LIBRARIES=DIR has it, by default the folder of the library that the suites share. Ends with
 # `recipes: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -27,7 +27,7 @@ if [[ ! -e $tools/.complete ]]; then
     touch "$tools/.complete"
 fi
 
-# The recipes call make, which finds the library built in this folder, and a cargo that builds nothing.
+# The recipes call make, which finds the built library in this folder, and which gets a cargo that ignores `build`.
 mkdir -p "$work/target/release"
 cp "$libraries/libzmq.a" "$work/target/release/"
 cp "$(ls "$libraries/libzmq.so.5" "$libraries/libzmq.so" 2>/dev/null | head -n 1)" "$work/target/release/libzmq.so"
@@ -35,7 +35,7 @@ printf '#!/bin/sh\n[ "$1" = build ] || exec "%s" "$@"\n' "$(command -v cargo)" >
 chmod +x "$work/cargo"
 built() { env CARGO="$work/cargo" CARGO_TARGET_DIR="$work/target" "$@"; }
 
-runs_there() { # runs_there PREFIX OPTION...: the README's program, built by CMake and by pkg-config
+runs_there() { # runs_there PREFIX: builds the README's program by CMake and by pkg-config, and runs it
     local prefix=$1
     mkdir -p "$prefix.program"
     awk '/^```c$/ {inside = 1; next} /^```/ {inside = 0} inside' README.md >"$prefix.program/hello.c"
@@ -86,7 +86,7 @@ homebrew() {
 [[ $# -gt 0 ]] || set -- conan conda vcpkg homebrew
 for name in "$@"; do
     echo "recipes: $name"
-    # A step that fails ends the check, which `set -e` does not do in a condition.
+    # The first failing step ends the check. It runs in the background, because `set -e` has no effect in a condition.
     (trap - EXIT; set -Eeuo pipefail; trap 'echo "failed: $BASH_COMMAND"' ERR; "$name") >"$work/log" 2>&1 &
     if wait $!; then
         passed=$((passed + 1))

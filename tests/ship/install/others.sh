@@ -1,7 +1,11 @@
 # Output of scripts/need.sh and the Makefile on other machines and for other users; sourced by run.sh.
 
-# machine TOOL...: a PATH of its own in `bin`, with what the scripts themselves need, and these tools, which say what the files of
-# $work/machine tell them to: a package manager notes what it is asked for in $work/called, and has what Debian 12 has.
+# machine TOOL...: makes another machine. Its PATH, `bin`, has the commands that the scripts themselves need, and fakes of these tools:
+#   cargo=VERSION      a cargo of that version
+#   user=ID            an `id` that prints this user id
+#   cargo-web=VERSION  an apt with Debian 12's packages of Rust, and cargo-web in that version
+#   NAME               a command, such as a package manager, without effect
+# apt-get and the tools without effect log their calls in $work/called.
 machine() {
     local tool
     bin=$work/machine
@@ -17,7 +21,7 @@ machine() {
             cargo-web=*)
                 printf '#!/bin/sh\n[ "$1" = policy ] || exit 0\ncase $2 in cargo) v=0.66.0+ds1-1 ;; cargo-web) v=%s ;; make) v=4.3 ;; *) exit 0 ;; esac\necho "$2:"\necho "  Candidate: $v"\n' \
                     "${tool#cargo-web=}" >"$bin/apt-cache"
-                # Installing brings the commands of the same names, and a Rust of the package's age.
+                # An installation adds the commands of the same names, and a cargo of the package's version.
                 cat >"$bin/apt-get" <<SH
 #!/bin/sh
 echo "apt-get \$*" >>"$work/called"
@@ -37,7 +41,7 @@ SH
     done
     for tool in "$bin"/*; do [[ -L $tool ]] || chmod +x "$tool"; done
 }
-# on COMMAND...: on that machine; all that it says is in $work/said.
+# on COMMAND...: runs the command on that machine. Its output is in $work/said.
 on() {
     local code=0
     env -i HOME="${HOME_THERE:-/nonexistent}" PATH="$bin" ${SUDO_THERE:+SUDO_USER=$SUDO_THERE} "$@" >"$work/said" 2>&1 || code=$?
@@ -57,18 +61,18 @@ old_rust() {
     fails on make build
     said "this system's own packages of Rust are older"
     fails said 'apt-get install'
-    # A rustup is there.
+    # rustup is installed.
     machine cargo=1.65.0 rustup gcc user=1000
     fails on make build
     said 'rustup update stable'
-    # The oldest that will do, and newer ones.
+    # The oldest accepted version, and newer versions.
     for version_there in 1.89.0 1.100.0 2.0.0; do
         machine cargo=$version_there gcc user=1000
         on scripts/need.sh cargo:cargo gcc:gcc
     done
 }
 
-hidden_rust() { # it is there, but not for who asks
+hidden_rust() { # Rust may be installed, but is not on the caller's PATH
     mkdir -p "$work/home/.cargo/bin"
     touch "$work/home/.cargo/bin/cargo"
     chmod +x "$work/home/.cargo/bin/cargo"
@@ -92,22 +96,22 @@ asks_before_it_installs() { # `make build` as root
     grep -F 'install -y --no-install-recommends cargo-web gcc' "$work/called"
 }
 
-installs_as_root() { # what `make run`, `make test` and `make lint` ask
+installs_as_root() { # need.sh as `make run`, `make test` and `make lint` call it
     machine user=0 cargo-web=1.96.0
     on scripts/need.sh cargo:cargo gcc:gcc
     said 'installing cargo-web gcc'
-    # Nothing is installed half: without a Rust that will do, all is named.
+    # If no package of Rust is new enough, need.sh installs no tool at all and names all of them.
     machine user=0 cargo-web=1.85.0
     fails on scripts/need.sh cargo:cargo gcc:gcc
     said https://rustup.rs
     [[ ! -e $work/called ]]
-    # Optional tools that are missing stop no build.
+    # A missing optional tool does not stop a build.
     machine user=1000 cargo=1.95.0 gcc cargo-web=1.96.0
     on scripts/need.sh cargo:cargo --also valgrind:valgrind
     said valgrind
 }
 
-all_at_once() { # before anything is built
+all_at_once() { # before a build starts
     local name
     machine user=1000 cargo-web=1.96.0
     fails on env CARGO_TARGET_DIR="$work/nowhere" make run
@@ -129,7 +133,7 @@ other_systems() {
         fails on scripts/need.sh cargo:cargo gcc:gcc g++:g++ lib=libsodium:libsodium-dev
         said "${pair#*:}"
         fails said apt-get
-        # And none of them is run.
+        # Also as root, need.sh does not run the package manager.
         machine "$manager" user=0
         fails on scripts/need.sh cargo:cargo gcc:gcc
         [[ ! -e $work/called ]]
@@ -139,18 +143,18 @@ other_systems() {
     said 'that Debian calls gcc'
 }
 
-packages_are_listed() { # a package that a script asks for has its names elsewhere
+packages_are_listed() { # scripts/packages.txt has the names on other systems for each package that a script asks for
     local package missing=0
     for package in $(grep -rhoE 'need\.sh"? [^|&;>]*' .ci scripts tests/wire/interop tests/host/soak tests/wire/upstream tests/wire/attacks bench/languages Makefile |
         grep -oE '[a-z0-9+=/._-]+:[a-z0-9+.-]+' | cut -d: -f2 | sort -u); do
-        # What is named when the script runs, for other processors, and what only Debian is asked for.
+        # Except names that a script completes for other processors, and packages that it asks for only on Debian.
         case $package in cargo | qemu-user-static | gdb | *-) continue ;; esac
         grep -q "^$package " scripts/packages.txt || { echo "scripts/packages.txt has no $package"; missing=1; }
     done
     [[ $missing -eq 0 ]]
 }
 
-targets_elsewhere() { # every script keeps what it makes where CARGO_TARGET_DIR says
+targets_elsewhere() { # every script writes its files below CARGO_TARGET_DIR
     local found
     found=$(grep -rnE '(root|PWD)/target' --include='*.sh' --include=test --exclude-dir=node_modules --exclude=others.sh \
         .ci scripts tests bench bindings packaging | grep -vF 'CARGO_TARGET_DIR:-' || true)
@@ -160,7 +164,7 @@ targets_elsewhere() { # every script keeps what it makes where CARGO_TARGET_DIR 
 
 # ---- another user
 
-# somebody: a user made for this, without any of root's Rust, and the sources in their home.
+# somebody: the test user $user, without root's Rust, gets a copy of the sources in the home folder.
 somebody() {
     [[ $(id -u) -eq 0 ]] || skip "needs root"
     id "$user" >/dev/null 2>&1 || skip "useradd made no user"
@@ -190,7 +194,7 @@ not_writable() {
     said "/usr/local is not writable for $user" || said "not writable for $user"
     said 'sudo make install'
     said 'PREFIX=$HOME/.local'
-    # And where they may, without Rust.
+    # The user can install into a writable prefix, without Rust.
     as_user 'PATH=/usr/bin:/bin make install CARGO_TARGET_DIR=$PWD/built PREFIX=$HOME/.local
         [[ $(readlink -f ~/.local/lib/libzmq.so.5) == ~/.local/lib/libzmq.so.5.2.5 ]]
         make uninstall PREFIX=$HOME/.local
@@ -208,7 +212,7 @@ read_only_sources() {
     su - "$user" -s /bin/bash -c "set -euo pipefail
         export CARGO_TARGET_DIR=\$HOME/out PATH=/usr/bin:/bin LIBRARY=\$HOME/tautline/built/release
         cd '$work/read-only'
-        # Whatever Rust there is: none of these builds the library.
+        # A fake cargo is enough, because these commands never build the library.
         mkdir -p \$HOME/bin && printf '#!/bin/sh\necho cargo 99.0.0\n' >\$HOME/bin/cargo && chmod +x \$HOME/bin/cargo
         PATH=\$HOME/bin:\$PATH
         mkdir -p \$CARGO_TARGET_DIR/{release,tested}
@@ -222,13 +226,13 @@ read_only_sources() {
         [[ -x \$CARGO_TARGET_DIR/states/lib-ours/states ]]
         tests/host/limits/run.sh \$LIBRARY 'no such limit'
         [[ -x \$CARGO_TARGET_DIR/limits/limits ]]
-        # The source of libzmq's tests is not fetched by this cargo.
+        # This cargo does not fetch the source of libzmq's tests.
         tests/wire/upstream/build.sh || true
         [[ -e \$CARGO_TARGET_DIR/baseline/src/Cargo.toml ]]"
     everything "$work/read-only" | diff "$work/before" -
 }
 
-rust_of_their_own() { # make build && sudo make install, with a toolchain by rustup that root does not have
+rust_of_their_own() { # make build && sudo make install, with a rustup toolchain that root does not have
     somebody
     [[ -x ${CARGO_HOME:-$HOME/.cargo}/bin/rustup ]] || skip "there is no rustup here to lend"
     ! env PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -c 'command -v cargo' || skip "root has a Rust on its PATH"
@@ -240,7 +244,8 @@ rust_of_their_own() { # make build && sudo make install, with a toolchain by rus
     ln -sf rustup "$home/.cargo/bin/cargo"
     ln -sf rustup "$home/.cargo/bin/rustc"
     chown "$user:" "$home/.cargo" "$home/.cargo/registry"
-    # As they have it: below their home, which nobody else sees. What matters is who has it, not how fast it is.
+    # The user has the toolchain below the home folder, visible only in this mount namespace. The check is about the toolchain's owner, so
+    # the library is built without optimisation.
     unshare -m bash -euo pipefail -c "mount --make-rprivate /
         mount --bind '$rustup' '$home/.rustup'
         for part in index cache src; do
@@ -255,7 +260,7 @@ rust_of_their_own() { # make build && sudo make install, with a toolchain by rus
         env -i HOME=/root SUDO_USER=$user PATH='$bare' make install PREFIX='$work/sudo'"
     [[ ! -e $work/called ]] || { cat "$work/called"; false; }
     strings "$work/sudo/lib/libzmq.so.5" | grep "^Tautline $version$"
-    # Nothing of root's is left among the sources of their owner.
+    # Root has left no files in the user's sources.
     [[ -z $(find "$home/tautline" -user root ! -path '*/built/*' | head -n 1) ]]
     uninstalls PREFIX="$work/sudo"
 }
@@ -274,6 +279,6 @@ check 'the packages of other systems' other_systems
 check 'packages.txt has all packages' packages_are_listed
 check 'no script writes into the sources' targets_elsewhere
 check 'another user without Rust' without_rust
-check 'another user who may not write there' not_writable
+check 'another user without write permission' not_writable
 check 'read-only sources' read_only_sources
-check 'make build by rustup, sudo make install without' rust_of_their_own
+check 'make build with rustup, sudo make install without it' rust_of_their_own

@@ -1,8 +1,8 @@
-# Where `make install` puts what, and that `make uninstall` takes away just that; sourced by run.sh.
+# Checks that `make install` puts the files in their places, and that `make uninstall` removes exactly these files. Sourced by run.sh.
 
 installs() { make --no-print-directory install "$@"; }
 uninstalls() { make --no-print-directory uninstall "$@"; }
-# everything FOLDER: all that is in it, to be compared.
+# everything FOLDER: lists all files and folders in it, for a comparison.
 everything() { (cd "$1" && find . -printf '%y %p %l\n' | sort); }
 
 stripped() {
@@ -20,7 +20,7 @@ debug_symbols() {
     id() { readelf -n "$1" | sed -n 's/.*Build ID: //p'; }
     [[ -n $(id "$file") && $(id "$file") == "$(id "$prefix/lib/.debug/libzmq.so.5.2.5.debug")" ]]
     readelf -p .gnu_debuglink "$file" | grep -F libzmq.so.5.2.5.debug
-    # No other copy of them is looked for.
+    # Without this setting, gdb could find another copy of the symbols.
     gdb -nx -batch -ex 'set debug-file-directory /nonexistent' -ex 'info line zmq_ctx_new' "$file" | tee "$work/gdb"
     grep -E 'Line [0-9]+ of "crates/libzmq/src/context.rs"' "$work/gdb"
 }
@@ -36,7 +36,7 @@ licences() {
     scripts/licences.sh --check
 }
 
-# without_tools: a PATH, `bare`, on which cargo, rustup and package managers leave a note in $work/called and fail.
+# without_tools: sets `bare` to a PATH on which cargo, rustup and package managers log their calls in $work/called and fail.
 without_tools() {
     local tool bin=$work/no-tools
     rm -rf "$bin" "$work/called"
@@ -67,7 +67,7 @@ nothing_built() {
     [[ ! -e $work/unbuilt && -z $(ls -A "$work/empty") ]]
 }
 
-last_line() { # one line, with what is where, what next and how to go back
+last_line() { # one line names the installed files, the next step and the way back
     local place=$work/line line
     line=$(installs PREFIX="$place" | tee /dev/stderr)
     [[ $(wc -l <<<"$line") -eq 1 ]]
@@ -77,7 +77,7 @@ last_line() { # one line, with what is where, what next and how to go back
     uninstalls PREFIX="$place"
 }
 
-leaves_nothing() { # nor a folder that it has made, above the prefix either; what others have put there stays
+leaves_nothing() { # removes the installed files and folders, also folders above the prefix; foreign files stay
     mkdir -p "$work/place/lib/pkgconfig"
     echo else >"$work/place/lib/pkgconfig/else.pc"
     everything "$work/place" >"$work/before"
@@ -98,7 +98,7 @@ leaves_nothing() { # nor a folder that it has made, above the prefix either; wha
     everything "$work/place" | diff "$work/before" -
 }
 
-two_libdirs() { # the second one does not forget the first
+two_libdirs() { # the second installation keeps the first one's files in the manifest
     installs PREFIX="$work/two"
     installs PREFIX="$work/two" LIBDIR=lib64
     [[ -e $work/two/lib/libzmq.so.5 && -e $work/two/lib64/libzmq.so.5 ]]
@@ -106,7 +106,7 @@ two_libdirs() { # the second one does not forget the first
     [[ ! -e $work/two ]]
 }
 
-spaces() { # in PREFIX, LIBDIR, the sources and the target folder; and what is installed there can be built with
+spaces() { # in PREFIX, LIBDIR, the sources and the target folder; programs can be built against the installation
     local source="$work/so urce" place="$work/pre fix/us'r" out="$work/tar get"
     mkdir -p "$source" "$out/release"
     git -C "$root" ls-files -z -- Makefile Cargo.toml packaging scripts include 'LICENSE-*' | tar -C "$root" --null -T - -cf - | tar -C "$source" -xf -
@@ -128,7 +128,7 @@ spaces() { # in PREFIX, LIBDIR, the sources and the target folder; and what is i
     everything "$source" | diff "$work/before" -
 }
 
-changed_since() { # is left where it is
+changed_since() { # a file that was changed after the installation stays
     installs PREFIX="$work/changed"
     echo mine >"$work/changed/include/zmq.h"
     uninstalls PREFIX="$work/changed" | tee "$work/said"
@@ -136,7 +136,7 @@ changed_since() { # is left where it is
     [[ $(everything "$work/changed" | grep -c '^[fl]') -eq 1 && $(<"$work/changed/include/zmq.h") == mine ]]
 }
 
-replaced() { # another libzmq that was there comes back
+replaced() { # `make uninstall` restores the libzmq that was there before
     local place=$work/replaced
     mkdir -p "$place/lib" "$place/include"
     echo theirs >"$place/lib/libzmq.so.5.2.4"
@@ -152,7 +152,7 @@ replaced() { # another libzmq that was there comes back
     [[ $(<"$place/include/zmq.h") == theirs ]]
 }
 
-packages_files() { # what a package owns is not touched
+packages_files() { # a file that a package owns stays unchanged
     command -v dpkg-query >/dev/null || skip "this is no Debian"
     local place=$work/owned database=$work/dpkg
     mkdir -p "$place/include" "$database/info" "$database/updates"
@@ -168,7 +168,7 @@ packages_files() { # what a package owns is not touched
     [[ $(<"$place/include/zmq.h") == theirs ]]
 }
 
-bad_manifest() { # what it names outside of the prefix is not removed
+bad_manifest() { # files outside of the prefix stay, even if the manifest names them
     installs PREFIX="$work/bad"
     echo precious >"$work/precious"
     printf 'file\t%s\t../precious\n' "$(sha256sum <"$work/precious" | cut -d' ' -f1)" >>"$work/bad/share/tautline/manifest"
@@ -182,15 +182,15 @@ bad_manifest() { # what it names outside of the prefix is not removed
 
 check 'the libraries are stripped, the shared one has at most 2.3 MB' stripped
 check 'gdb finds the debug symbols' debug_symbols
-check 'the stripped library says its version' tells_its_version
+check 'the stripped library contains its version' tells_its_version
 check 'licences' licences
 check 'make install builds and fetches nothing' builds_nothing
-check 'make install says what to do when nothing is built' nothing_built
-check 'make install ends with one line that says it all' last_line
-check 'make uninstall leaves nothing' leaves_nothing
+check 'make install without a build names the next step' nothing_built
+check 'make install ends with one line for the next steps' last_line
+check 'make uninstall removes all its files and folders' leaves_nothing
 check 'make uninstall after two installations' two_libdirs
 check 'spaces in paths' spaces
-check 'make uninstall leaves what has changed' changed_since
-check 'make uninstall puts back what was replaced' replaced
-check 'make install leaves what a package owns' packages_files
+check 'make uninstall keeps changed files' changed_since
+check 'make uninstall restores replaced files' replaced
+check 'make install keeps files that a package owns' packages_files
 check 'make uninstall stays in the prefix' bad_manifest

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installing and going back, as users do: `make build`, `make install`, `make uninstall`, programs built against what is installed in each
-# way, each way under a program that is there already and back again (docs/start/install.md), and what scripts/need.sh says on other machines.
+# Installs Tautline and goes back, as users do:
+# - `make build`, `make install` and `make uninstall`
+# - programs that are built against the installation, in each way
+# - each way to put Tautline under an existing program, and back (docs/start/install.md)
+# - the output of scripts/need.sh on other machines
 #
 #   tests/ship/install/run.sh            all
 #   tests/ship/install/run.sh WORD...    the checks whose names contain one of these, after the first installation
 #
-# What takes another user or an /etc of its own is done as root only, and skipped otherwise. Ends with
+# Checks that need another user or a private /etc run as root only, and are skipped otherwise. Ends with
 # `install: N passed, N failed, N skipped`.
 # shellcheck disable=SC2046 # the output of pkg-config is several words
 set -euo pipefail
@@ -29,7 +32,7 @@ trap clean_up EXIT
 prefix=$work/usr
 words=("$@")
 passed=0 failed=0 skipped=0
-unset DRAFTS DESTDIR LIBDIR PREFIX # the default is what is tried first
+unset DRAFTS DESTDIR LIBDIR PREFIX # the checks begin with the defaults
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 . tests/lib/check.sh
@@ -61,7 +64,7 @@ int main(void)
 }
 C
 
-# A program that needs the draft interface, and says so when it does not see it.
+# A program that needs the draft interface, and compiles only if the header announces the drafts.
 cat >"$work/drafts.c" <<'C'
 #include <zmq.h>
 #ifndef ZMQ_BUILD_DRAFT_API
@@ -75,8 +78,8 @@ int main(void)
 }
 C
 
-# Not grep -q where something is written on: it goes with the first line that it finds, and who then writes another one fails.
-shared() { # by pkg-config, loaded from the prefix
+# In a pipe, use `grep >/dev/null` instead of `grep -q`: `grep -q` exits at the first match, and a program that then writes fails.
+shared() { # built by pkg-config, loaded from the prefix
     gcc "$work/main.c" -o "$work/shared" $(pkg-config --cflags --libs libzmq) &&
         ldd "$work/shared" | grep 'libzmq\.so\.5' >/dev/null &&
         [[ $(LD_LIBRARY_PATH=$prefix/lib "$work/shared") == "$(pkg-config --modversion libzmq)" ]]
@@ -119,22 +122,22 @@ CMAKE
         cmake --build "$work/cmake/build" &&
         for program in with_shared with_static alone with_namespace with_static_namespace with_variables; do "$work/cmake/build/$program" || return 1; done
 }
-# builds_drafts OPTION...: compiles drafts.c with these and runs it: 1 if it does not compile, 2 if it does not run.
+# builds_drafts OPTION...: compiles drafts.c with these options and runs it. Returns 1 if it does not compile, 2 if it does not run.
 builds_drafts() {
     gcc "$work/drafts.c" -o "$work/drafts" "$@" || return 1
     LD_LIBRARY_PATH=$prefix/lib "$work/drafts" || return 2
 }
-refused() { # refused COMMAND...: it must end with 1
+refused() { # refused COMMAND...: the command must end with 1
     local code=0
     "$@" || code=$?
     [[ $code -eq 1 ]]
 }
-drafts_by_pkg_config() { # the module of its own; that of everybody announces nothing
+drafts_by_pkg_config() { # the module libzmq-drafts announces the drafts, the module libzmq does not
     refused builds_drafts $(pkg-config --cflags --libs libzmq) && builds_drafts $(pkg-config --cflags --libs libzmq-drafts) &&
         builds_drafts -DZMQ_BUILD_DRAFT_API=1 $(pkg-config --cflags --libs libzmq)
 }
-# cmake_drafts FIND_PACKAGE PREFIX: drafts.c on both targets, found like that: 1 if neither builds, 2 if only one does or what
-# was built does not run.
+# cmake_drafts FIND_PACKAGE PREFIX: builds drafts.c on both targets that find_package finds, and runs it. Returns 1 if neither
+# target builds, 2 if only one target builds or a program does not run.
 cmake_drafts() {
     rm -rf "$work/cmake-drafts" && mkdir -p "$work/cmake-drafts" && cp "$work/drafts.c" "$work/cmake-drafts/"
     cat >"$work/cmake-drafts/CMakeLists.txt" <<CMAKE
@@ -158,12 +161,12 @@ CMAKE
     done
     return "$code"
 }
-drafts_by_cmake() { # the component; without it nothing is announced, and others mean nothing
+drafts_by_cmake() { # only the component `drafts` announces the drafts; other components are ignored
     refused cmake_drafts 'ZeroMQ 4.3 REQUIRED' "$prefix" && cmake_drafts 'ZeroMQ 4.3 REQUIRED COMPONENTS drafts' "$prefix" &&
         cmake_drafts 'ZeroMQ 4.3 REQUIRED COMPONENTS others OPTIONAL_COMPONENTS drafts' "$prefix" &&
         refused cmake_drafts 'ZeroMQ 4.3 REQUIRED COMPONENTS others' "$prefix"
 }
-drafts_for_everybody() { # an installation that announces them, as libzmq's does when it is built with them
+drafts_for_everybody() { # with DRAFTS=1 the installation announces the drafts, like a libzmq that was built with them
     local announced=$work/drafts-usr
     make --no-print-directory install PREFIX="$announced" DRAFTS=1 &&
         builds_drafts $(PKG_CONFIG_PATH=$announced/lib/pkgconfig pkg-config --cflags --libs libzmq) &&
@@ -185,12 +188,12 @@ readme() { # the first program of the README
 check 'shared, by pkg-config' shared
 check "the README's program" readme
 check 'static' static
-check 'static, and nothing shared' alone
+check 'static, without any shared library' alone
 check 'find_package(ZeroMQ)' with_cmake
 check 'find_package refuses a newer version' newer_is_refused
 check 'drafts by pkg-config' drafts_by_pkg_config
 check 'drafts by find_package' drafts_by_cmake
-check 'drafts announced to everybody' drafts_for_everybody
+check 'drafts announced to every program' drafts_for_everybody
 . "$here/places.sh"
 . "$here/ways.sh"
 . "$here/others.sh"

@@ -1,6 +1,6 @@
-# Each way to put Tautline under a program that is there already, and back, as docs/start/install.md has them; sourced by run.sh.
+# Tries each way of docs/start/install.md to put Tautline under an existing program, and back. Sourced by run.sh.
 
-# stock: a libzmq.so.5 that is not Tautline, and a program built with it: it prints whether it runs on Tautline.
+# stock: makes a libzmq.so.5 that is not Tautline, and programs built with it. They print 1 if they run on Tautline, and else 0.
 stock() {
     [[ ! -e $work/asks ]] || return 0
     mkdir -p "$work/stock/lib"
@@ -9,12 +9,12 @@ stock() {
     printf '#include <stdio.h>\nint zmq_has(const char *);\nint main(void) { printf("%%d\\n", zmq_has("tautline")); return 0; }\n' \
         >"$work/stock/asks.c"
     gcc "$work/stock/asks.c" "$work/stock/lib/libzmq.so.5" -o "$work/asks"
-    # One that brings it along, as wheels do.
+    # A program that brings its own libzmq by RPATH, as wheels do, and then one with RUNPATH.
     gcc "$work/stock/asks.c" "$work/stock/lib/libzmq.so.5" -Wl,--disable-new-dtags,-rpath,"$work/stock/lib" -o "$work/brings"
     gcc "$work/stock/asks.c" "$work/stock/lib/libzmq.so.5" -Wl,--enable-new-dtags,-rpath,"$work/stock/lib" -o "$work/finds"
 }
 
-by_library_path() { # and it still runs when the folder is gone
+by_library_path() { # the program also runs after the folder is removed
     stock
     installs PREFIX="$work/way"
     [[ $("$work/finds") == 0 && $(LD_LIBRARY_PATH=$work/way/lib "$work/finds") == 1 && $("$work/finds") == 0 ]]
@@ -31,7 +31,7 @@ by_preload() {
     grep -F 'cannot be preloaded' "$work/said"
 }
 
-# in_a_world_of_its_own SCRIPT: bash -e on it, with /usr/local and /etc that nobody else sees.
+# in_a_world_of_its_own SCRIPT: runs the script with bash -e, with a private /usr/local and a private /etc.
 in_a_world_of_its_own() {
     [[ $(id -u) -eq 0 ]] || skip "needs root"
     unshare -m true 2>/dev/null || skip "the kernel gives no mount namespace"
@@ -41,7 +41,7 @@ in_a_world_of_its_own() {
         mount --bind '$work/world/etc' /etc; cd '$root'; $1"
 }
 
-whole_machine() { # make install to /usr/local and back: the loader's cache follows, and the distribution's library serves again
+whole_machine() { # make install to /usr/local and back: both update the loader's cache, and the distribution's library comes back
     stock
     in_a_world_of_its_own "
         echo '$work/stock/lib' >/etc/ld.so.conf.d/zz-stock.conf
@@ -56,14 +56,14 @@ whole_machine() { # make install to /usr/local and back: the loader's cache foll
         [[ -z \$(ls -A /usr/local) ]]"
 }
 
-# blocks HEADING: the shell blocks of a section of the page, one after the other in $work/block-1.sh and so on.
+# blocks HEADING: writes the shell blocks of a section of the page to $work/block-1.sh, $work/block-2.sh and so on.
 blocks() {
     rm -f "$work"/block-*
     awk -v wanted="## $1" -v out="$work/block-" '/^## / { here = $0 == wanted } /^```$/ { inside = 0 } inside { print > (out n ".sh") }
         here && /^```sh$/ { inside = 1; n++ }' docs/start/install.md
 }
 
-pyzmq() { # a copy in the place of its library: no reinstallation, and no end of ours, breaks it
+pyzmq() { # a copy replaces the library of pyzmq; it survives `make uninstall`, and pip can reinstall pyzmq over it
     local place=$work/python
     mkdir -p "$place"
     cd "$place" || return
@@ -96,14 +96,14 @@ context.destroy()')
     mapfile -t back <"$work/block-2.sh"
     [[ ${#back[@]} -eq 2 ]]
     installs PREFIX="$work/way"
-    # Either line of the way back, and in again between them.
+    # Tries either line of the way back, and copies the library again between them.
     (cd "$place" && bundled=$(echo venv/lib/python3*/site-packages/pyzmq.libs/libzmq-*.so.5.*[0-9]) && eval "${back[0]}")
     [[ $(runs) == 0 ]]
     does true
     [[ $(runs) == 1 ]]
     (cd "$place" && eval "${back[1]}")
     [[ $(runs) == 0 ]]
-    # A symbolic link to what is gone is the page's warning.
+    # The page warns of a symbolic link whose target is gone.
     (cd "$place" && ln -sf /nonexistent/libzmq.so.5 venv/lib/python3*/site-packages/pyzmq.libs/libzmq-*[0-9])
     fails runs
     rm "$place"/venv/lib/python3*/site-packages/pyzmq.libs/libzmq-*[0-9]

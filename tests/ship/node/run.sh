@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The Node.js binding: builds the addon, runs its tests with Node's own test runner, and the exchange over every pattern that
-# tests/world/programs runs on the package `zeromq`, with the import changed. Looks whether all that, and `make node`, has put a file into
-# the sources. Ends with `node: N passed, N failed, N skipped`.
+# Builds the addon of the Node.js binding and runs its tests with Node's own test runner. Then runs the exchanges over every pattern that
+# tests/world/programs runs on the package `zeromq`, with the import changed. Checks that these tests and `make node` put no file into the
+# sources. Ends with `node: N passed, N failed, N skipped`.
 #
-# From npm come, once, kept under target/bindings: the TypeScript compiler, two bundlers, and zeromq with its README for its examples.
-# Without the registry the tests that need them are skipped. LIBRARY is the libzmq.so that goes under zeromq, by default the one that
-# the suites share.
+# npm fetches the TypeScript compiler, two bundlers, and zeromq with the examples of its README, once, into target/bindings. Without the
+# registry, the tests that need these packages are skipped. LIBRARY is the libzmq.so that zeromq runs on, by default the library that the
+# suites share.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -22,7 +22,7 @@ if ! "$root/scripts/need.sh" cargo:cargo node:nodejs npm:npm >&2; then
     exit 0
 fi
 
-# The tools are pinned: what is tested does not change from one day to the next.
+# The versions are pinned, so that the tests stay the same from day to day.
 pinned="typescript@5.9.3 @types/node@20.19.25 zeromq@6.8.0
     esbuild@0.28.2 rollup@4.68.8 @rollup/plugin-node-resolve@16.0.3 @rollup/plugin-commonjs@29.0.3"
 if [[ $(cat "$tools/.complete" 2>/dev/null) != "$pinned" ]]; then
@@ -46,7 +46,7 @@ export LIBRARY CERTIFICATES=$root/crates/testkit/src/certificates
 export CARGO_TARGET_DIR=$target/test/node CARGO_PROFILE_ADDON_LTO=off CARGO_PROFILE_ADDON_CODEGEN_UNITS=16 CARGO_PROFILE_ADDON_OPT_LEVEL=1
 sources() { find "$binding" | sort; }
 before=$(sources)
-# The tests run in a copy: nothing is written into the sources.
+# The tests run in a copy, so that they write no files into the sources.
 tree=$target/bindings/node-tree copy=$target/bindings/node-tree/bindings/node
 rm -rf "$tree" && mkdir -p "$copy"
 node "$binding/scripts/build.mjs" --out "$copy"
@@ -74,10 +74,10 @@ grep -q '^end$' "$work/exchange.log" || failed=$((failed + 1))
 [[ $code -eq 0 || $failed -gt 0 ]] || failed=1
 
 if make --no-print-directory -C "$root" node CARGO_TARGET_DIR="$target/test" >"$work/make.log" 2>&1 && left=$(diff <(echo "$before") <(sources)); then
-    echo "ok - make node, and nothing new in the sources"
+    echo "ok - make node works, and the sources have no new files"
     passed=$((passed + 1))
 else
-    echo "not ok - make node, and nothing new in the sources"
+    echo "not ok - make node works, and the sources have no new files"
     tail -n 5 "$work/make.log"
     echo "${left:-}"
     failed=$((failed + 1))

@@ -1,5 +1,5 @@
-"""What a program does with zmq: two sockets over tcp. Run as one, it prints the machine, and whether it ran on Tautline: by the wheel's
-word, and by that of the functions called. tests.py puts what is above that into programs of its own."""
+"""A typical use of zmq: two sockets over tcp. As a program, it prints the machine, and then twice whether it runs on Tautline, first
+from the wheel and then from the called library. tests.py puts the part above the main block into other programs."""
 
 import zmq
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Wheels for other systems, used by a Python of that system with pyzmq as PyPI has it:
+# Tests wheels for other systems with PyPI's pyzmq and a Python of that system:
 #
-#   tests/ship/wheel/other.sh [SYSTEM...]     arm64 and musl unless named
+#   tests/ship/wheel/other.sh [SYSTEM...]     by default arm64 and musl
 #
 # | arm64 | 64-bit ARM with glibc: Debian's Python, unpacked, under qemu-user |
-# | musl  | x86-64 with musl: a Python that is built here, of the sources that Debian has, by musl-gcc; that takes some minutes |
+# | musl  | x86-64 with musl: a Python that musl-gcc builds here from Debian's sources, in some minutes |
 #
-# The wheels are built by `cargo xtask cross`; WHEEL=FILE takes one that is there, for one system. Downloads from Debian and PyPI
-# are kept in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
+# `cargo xtask cross` builds the libraries of the wheels. WHEEL=FILE takes an existing wheel, for one system. Downloads from Debian
+# and PyPI are kept in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,7 +31,7 @@ check() {
     run_check wheel "$system: $name" "tests/ship/wheel/other.sh $system" "$@"
 }
 
-# ---- the Pythons; each sets `python`, a command, and what pip calls the system
+# ---- the Pythons; each function sets `python`, a command, and pip's names of the system
 
 arm64() {
     local place=$cache/python-trixie-arm64
@@ -54,7 +54,7 @@ musl() {
         echo "wheel: building a Python for musl in $place"
         rm -rf "$place"
         mkdir -p "$place"
-        # In a shell of its own, which ends with the first step that fails.
+        # A separate shell, because `set -e` has no effect on the left side of `||`. It ends with the first failing step.
         (cd "$place" && bash -euo pipefail -c "$(declare -f source_of build_python); build_python") >"$place.log" 2>&1 ||
             { tail -n 20 "$place.log" && return 1; }
         touch "$place.complete"
@@ -62,18 +62,18 @@ musl() {
     python=("$place/loader/usr/lib/ld-musl-x86_64.so.1" "$place/Python-3.13.5/python")
     machine=x86_64 target=x86_64-unknown-linux-musl platforms=(musllinux_1_1_x86_64 musllinux_1_2_x86_64)
 }
-# source_of FILE SHA256: from Debian's pool, unpacked.
+# source_of FILE SHA256: downloads a source from Debian's pool, checks it and unpacks it.
 source_of() {
     curl -fsS -O "http://deb.debian.org/debian/pool/main/$1"
     sha256sum --quiet --check <<<"$2  ${1##*/}"
     tar -xf "${1##*/}"
 }
 build_python() {
-    # What pyzmq's wheel brings of Alpine takes a musl of 1.2.4 or newer.
+    # The libraries from Alpine in pyzmq's wheel need musl 1.2.4 or newer.
     mmdebstrap --quiet --variant=extract --architectures=amd64 --include=musl trixie loader
     source_of libf/libffi/libffi_3.4.4.orig.tar.gz d66c56ad259a82cf2a9dfc408b32bf5da52371500b84745f7fb8b645712df676
     source_of p/python3.13/python3.13_3.13.5.orig.tar.xz 93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640
-    # The kernel's headers, which musl-gcc has not, and not those of glibc; and a name that is not glibc's.
+    # Adds the kernel's headers, which musl-gcc does not have, but not glibc's headers. Changes the multiarch name from glibc's to musl's.
     mkdir kernel
     ln -s /usr/include/linux /usr/include/asm-generic "/usr/include/$(gcc -print-multiarch)/asm" kernel
     cat >cc <<SH
@@ -91,7 +91,7 @@ SH
 
 # ---- tests of each wheel
 
-# runs ARGUMENT...: that Python, whose packages are those of a user.
+# runs ARGUMENT...: runs that Python. The folder of user packages has its packages.
 runs() { env -u PYTHONPATH PYTHONUSERBASE="$work/$system" PYTHONDONTWRITEBYTECODE=1 timeout 600 "${python[@]}" "$@"; }
 
 installed() {
@@ -115,7 +115,7 @@ for system in "${systems[@]}"; do
     wheel=${WHEEL:-$(packaging/python/build.sh "$target")}
     check 'installed by pip' installed
     check 'pyzmq runs on it' pyzmq_on_it
-    check 'it tells' told
+    check 'status shows Tautline' told
     check 'the variable turns it off' off_by_variable
     check 'off and on' off_and_on
 done

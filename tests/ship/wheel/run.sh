@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The wheel tautline-zmq for this machine: built, looked through, and used in empty virtual environments with pyzmq as PyPI has it.
+# Builds the wheel tautline-zmq for this machine, checks its contents, and uses it in empty virtual environments with PyPI's pyzmq.
 #
 #   tests/ship/wheel/run.sh                     all
 #   tests/ship/wheel/run.sh Switch Broken...    classes or tests of tests.py by name
-#   WHEEL=FILE tests/ship/wheel/run.sh          with a wheel that is there, as of a release
+#   WHEEL=FILE tests/ship/wheel/run.sh          with an existing wheel, for example from a release
 #
-# pyzmq's own suite on the wheel is a program of its own: tests/world/programs/wheel.sh. Downloads from PyPI and Debian are kept
+# tests/world/programs/wheel.sh runs pyzmq's own test suite on the wheel. Downloads from PyPI and Debian are kept
 # in target/wheels/cache. Ends with `wheel: N passed, N failed, N skipped`.
 set -euo pipefail
 
@@ -20,7 +20,7 @@ export WHEEL TOOLS ROOT=$root CACHE=$wheels/cache PIP_DISABLE_PIP_VERSION_CHECK=
 unset "${!TAUTLINE_@}" "${!TAUT_@}" "${!PYTHON@}" LD_PRELOAD LD_LIBRARY_PATH
 mkdir -p "$CACHE"
 
-# have FOLDER COMMAND...: the command fills the empty folder, once; without the registry it stays away, and its tests are skipped.
+# have FOLDER COMMAND...: the command fills the empty folder once. If it fails, there is no folder, and the tests that need it are skipped.
 have() {
     local folder=$CACHE/$1
     shift
@@ -30,18 +30,18 @@ have() {
     if (cd "$folder.part" && "$@") >"$folder.log" 2>&1; then
         mv "$folder.part" "$folder"
     else
-        echo "wheel: ${folder##*/} could not be had: $(tail -n 1 "$folder.log")"
+        echo "wheel: ${folder##*/} could not be fetched: $(tail -n 1 "$folder.log")"
     fi
 }
 pyzmq() { "$TOOLS/pip" download --quiet --no-deps --only-binary :all: "pyzmq==$1"; }
-# Not installed: it would bring a libzmq into the loader's default path.
+# Unpacks Debian's packages. An installation would put a libzmq into the loader's default path.
 debian() {
     local deb packages=(python3-zmq libzmq5 libsodium23 libpgm-5.3-0 libnorm1)
     apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; } || return 1
     for deb in *.deb; do dpkg -x "$deb" . || return 1; done
 }
 have pyzmq-27.1.0 pyzmq 27.1.0
-# The last one of many extension modules.
+# The last version that has many extension modules.
 have pyzmq-25.1.2 pyzmq 25.1.2
 have debian debian
 "$TOOLS/python" "$here/tests.py" "$@"

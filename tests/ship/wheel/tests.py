@@ -1,4 +1,4 @@
-"""The wheel as its users have it; run.sh sets WHEEL, TOOLS, ROOT and CACHE."""
+"""Tests the wheel as a user installs it. run.sh sets WHEEL, TOOLS, ROOT and CACHE."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from pathlib import Path
 WHEEL, TOOLS, ROOT, CACHE = (Path(os.environ[name]) for name in ("WHEEL", "TOOLS", "ROOT", "CACHE"))
 PYZMQ = CACHE / "pyzmq-27.1.0"
 WORK = Path(tempfile.mkdtemp(prefix="wheel."))
-# No test is that slow: this is for one that hangs.
+# Time limit of a command in seconds. Only a command that hangs reaches it.
 WATCHDOG = 180
 
-# Typical uses of zmq in a program.
+# Typical uses of zmq in a program, and a function that lists the loaded libraries.
 EXCHANGE = (Path(__file__).parent / "exchange.py").read_text().split("\nif __name__")[0] + """
 def libraries():
     with open("/proc/self/maps") as maps:
@@ -25,7 +25,7 @@ def libraries():
 
 """
 
-# The same, and it tells as JSON what the tests look at.
+# Runs the exchange, and prints the values that the tests check as JSON.
 PROGRAM = EXCHANGE + """
 import json, tautline_zmq
 
@@ -33,7 +33,7 @@ exchange()
 print(json.dumps({"active": tautline_zmq.active(), "libraries": libraries(), "version": tautline_zmq.version()}))
 """
 
-# The same in processes that multiprocessing starts in each way.
+# Runs the exchange in processes of each start method of multiprocessing.
 PROCESSES = EXCHANGE + """
 import multiprocessing, tautline_zmq
 
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 
 
 class Environment:
-    """A virtual environment, empty at first and without pip: the tools' one installs into it."""
+    """A virtual environment, empty at first and without pip. The pip of the tools installs into it."""
 
     def __init__(self, path, python=sys.executable, *options):
         self.path = Path(path)
@@ -97,7 +97,7 @@ class Environment:
         return self.run("-m", "tautline_zmq", *arguments, **variables)
 
     def program(self, *options, **variables):
-        """What PROGRAM tells."""
+        """Runs PROGRAM and returns the values that it prints."""
         result = self.run(*options, "-c", PROGRAM, **variables)
         if result.returncode or result.stderr:
             raise AssertionError(f"the program said {result.stderr!r}, {result.returncode}")
@@ -108,7 +108,7 @@ class Environment:
 
 
 def needs(folder):
-    return unittest.skipUnless(folder.exists(), f"{folder.name} could not be had")
+    return unittest.skipUnless(folder.exists(), f"{folder.name} could not be fetched")
 
 
 class Case(unittest.TestCase):
@@ -124,14 +124,14 @@ class Case(unittest.TestCase):
         self.assertTrue(told["libraries"])
 
     def says(self, result, code, *texts):
-        """The command ended with that code, wrote nothing to stderr, and said all of this."""
+        """Checks that the command ended with this code, with an empty stderr, and printed all these texts."""
         self.assertEqual((result.returncode, result.stderr), (code, ""), result.stdout)
         for text in texts:
             self.assertIn(text, result.stdout)
 
 
 class File(unittest.TestCase):
-    """The wheel itself."""
+    """Tests of the wheel itself."""
 
     def tool(self, *arguments):
         result = subprocess.run([TOOLS / arguments[0], *arguments[1:]], capture_output=True, text=True, cwd=ROOT / "packaging/python")
@@ -155,14 +155,14 @@ class File(unittest.TestCase):
             (metadata,) = (wheel.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
         for licence in ("LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"):
             self.assertTrue(any(name.endswith(f".dist-info/licenses/{licence}") for name in names), licence)
-        # With TLS, which the default build has not.
+        # The library contains TLS, which the default build does not have.
         self.assertLess(library.file_size, 16 << 18)
         self.assertIn("\nLicense-Expression: MIT OR Apache-2.0\n", metadata)
-        # As long as nothing is published, its page may not read as if it were.
+        # The package is not published yet, so its page must not tell users to install it from PyPI.
         self.assertNotIn("pip install tautline", metadata)
 
     def test_each_function_it_needs_has_a_version(self):
-        """One without is not looked for in an older C library: loading fails, and auditwheel has not said so."""
+        """Each undefined symbol has a version. Without one, loading fails with an older C library, and auditwheel does not report it."""
         with zipfile.ZipFile(WHEEL) as wheel:
             library = wheel.extract("tautline_zmq/libzmq.so.5", WORK / "symbols")
         symbols = subprocess.run(["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True).stdout
@@ -183,7 +183,7 @@ class File(unittest.TestCase):
 
 @needs(PYZMQ)
 class Use(Case):
-    """An environment that nobody changes."""
+    """Uses of the wheel in an environment that the tests leave unchanged."""
 
     @classmethod
     def setUpClass(cls):
@@ -192,7 +192,7 @@ class Use(Case):
     def test_pyzmq_runs_on_it(self):
         told = self.environment.program()
         self.assertTrue(told["active"])
-        # Both are there, and only one is called: that is for `doctor` to see.
+        # Both libraries are loaded, but pyzmq calls only one of them, as `doctor` checks.
         self.assertEqual(told["libraries"], sorted(map(str, (self.environment.library, self.environment.bundled))))
         manifest = (ROOT / "Cargo.toml").read_text()
         self.assertEqual(told["version"], re.search(r'^version = "(.*)"', manifest, re.M)[1])
@@ -209,7 +209,7 @@ class Use(Case):
         self.assertGreater(int(all_calls[2]), 30)
 
     def test_each_call_is_bound_to_it(self):
-        """The dynamic linker's own word."""
+        """The log of the dynamic linker binds each call of pyzmq to our library."""
         log = WORK / "bindings"
         self.on_tautline(self.environment, LD_DEBUG="bindings", LD_DEBUG_OUTPUT=str(log), LD_BIND_NOW="1")
         text = "".join(file.read_text(errors="replace") for file in WORK.glob("bindings.*"))
@@ -287,7 +287,7 @@ asyncio.run(main())
         self.on_libzmq(self.environment, **preload)
         self.says(self.environment.command("status", **preload), 1, "another libzmq is in the process already", str(self.environment.bundled))
         self.says(self.environment.command("doctor", **preload), 1, "take it out of LD_PRELOAD")
-        # Whoever asks for it hears of it.
+        # If a user asks for Tautline by the variable, Python prints a message.
         result = self.environment.run("-c", "import zmq", TAUTLINE_PYZMQ="1", **preload)
         self.assertEqual(result.stderr.count("\n"), 1)
         self.assertIn("another libzmq is in the process already", result.stderr)
@@ -318,7 +318,7 @@ asyncio.run(main())
 
 @needs(PYZMQ)
 class Switch(Case):
-    """off and on, which last."""
+    """The commands off and on, whose effect lasts."""
 
     def test_off_and_on(self):
         environment = template().copy()
@@ -327,7 +327,7 @@ class Switch(Case):
         self.says(environment.command("status"), 1, "tautline_zmq.off is there")
         self.says(environment.command("doctor"), 1, "python -m tautline_zmq on")
         self.on_tautline(environment, TAUTLINE_PYZMQ="1")
-        # Again, it is nothing else.
+        # A second `off` has the same effect.
         self.says(environment.command("off"), 0, "off")
         self.says(environment.command("on"), 0, "on")
         self.on_tautline(environment)
@@ -348,7 +348,7 @@ class Switch(Case):
         self.says(environment.command("on"), 1, "cannot remove")
 
     def test_an_environment_on_top_of_the_systems_packages(self):
-        # The packages of the user stand for those of the system: both are below such an environment.
+        # The user's packages stand in for those of the system, because such an environment sees both.
         base = os.path.realpath(sys.executable)
         user = {"PYTHONUSERBASE": str(WORK / "user")}
         command = [TOOLS / "pip", "--quiet", "--python", base, "install", "--user", "--break-system-packages", "--ignore-installed"]
@@ -374,12 +374,12 @@ class Switch(Case):
 
 @needs(PYZMQ)
 class Broken(Case):
-    """Whatever is wrong, Python starts in silence and pyzmq works."""
+    """Python starts without a message and pyzmq works, even if a part is broken or missing."""
 
     def test_a_library_that_cannot_be_loaded(self):
         for number, break_it in enumerate((
             lambda path: path.write_bytes(b"no library"),
-            # Bytes 18 and 19 of an ELF file: for which machine it is.
+            # Bytes 18 and 19 of an ELF file are the machine type.
             lambda path: path.write_bytes(path.read_bytes()[:18] + b"\xff\xff" + path.read_bytes()[20:]),
             lambda path: path.unlink(),
         )):
@@ -401,7 +401,7 @@ class Broken(Case):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             result = environment.run("-c", EXCHANGE + "exchange()")
             self.assertEqual((result.returncode, result.stdout), (0, ""), name)
-            # Python 3.15 itself says so when it does not find what a startup file names.
+            # Python 3.15 itself reports a missing module that a startup file names.
             if name == "_library.py" or sys.version_info < (3, 15):
                 self.assertEqual(result.stderr, "", name)
 
@@ -440,14 +440,14 @@ class Broken(Case):
         self.says(environment.command("status"), 1, "no pyzmq here")
         self.says(environment.command("doctor"), 1, "there is none", "pip install pyzmq")
         self.says(environment.command("bench"), 1, "no pyzmq")
-        # It may come later.
+        # A user may install pyzmq after the wheel.
         environment.install_pyzmq()
         self.on_tautline(environment)
 
 
 @needs(PYZMQ)
 class Packages(Case):
-    """What installing and removing leaves."""
+    """Installation and removal of packages, and their effects."""
 
     def test_uninstalling_leaves_nothing(self):
         environment = Environment(WORK / "clean")
@@ -483,7 +483,7 @@ class Packages(Case):
 
     @needs(CACHE / "debian")
     def test_a_pyzmq_that_uses_the_systems_libzmq(self):
-        """Debian's, unpacked. Its modules ask for libzmq.so.5 by name, and the loader has one of that name."""
+        """Debian's pyzmq, unpacked. Its modules ask for libzmq.so.5 by name, and the loader already has our library under that name."""
         packages, libraries = CACHE / "debian/usr/lib/python3/dist-packages", CACHE / "debian/usr/lib"
         environment = Environment(WORK / "debian", "/usr/bin/python3").install(pyzmq=None)
         folders = {str(path.parent) for path in libraries.rglob("*.so.*")}
@@ -496,7 +496,7 @@ class Packages(Case):
 
 
 def template():
-    """An environment with both packages, made once; who changes it takes a copy."""
+    """Returns an environment with both packages, which is made once. A test that changes it uses a copy."""
     path = WORK / "template"
     return Environment(path) if path.exists() else Environment(path).install()
 
