@@ -26,7 +26,7 @@ def run():
     switch = next(filter(os.path.exists, _library.switches()), None)
     show("switch", f"off: {switch}" if switch else "on")
     variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if VARIABLES.match(name)]
-    show("variables", "  ".join(variables) or "none of the relevant ones is set")
+    show("variables", "  ".join(variables) or "(the relevant variables are not set)")
 
     try:
         import zmq

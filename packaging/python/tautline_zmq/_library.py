@@ -7,7 +7,7 @@ import sys
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libzmq.so.5")
 VARIABLE = "TAUTLINE_PYZMQ"
 
-# Result of loading: None before the first attempt, "" if the library is loaded, otherwise the reason for the failure.
+# Result of loading: `None` before the first attempt, "" if the library is loaded, otherwise the reason for the failure.
 outcome = None
 
 
@@ -72,7 +72,7 @@ def serves():
 
 
 def address(function):
-    """Returns the address to which later modules resolve the function, or None if the process does not export it."""
+    """Returns the address to which later modules resolve the function, or `None` if the process does not export it."""
     try:
         return ctypes.cast(getattr(ctypes.CDLL(None), function), ctypes.c_void_p).value
     except AttributeError:
@@ -80,7 +80,7 @@ def address(function):
 
 
 def owner(function):
-    """Returns the file that contains the function, or None if there is no such function."""
+    """Returns the file that contains the function, or `None` if the process does not export it."""
     where = address(function)
     for begin, end, path in _mappings():
         if where and begin <= where < end:
