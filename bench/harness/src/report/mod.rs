@@ -42,7 +42,8 @@ pub(crate) fn html(results: &Results) -> String {
              the whole run, seconds per million messages. One cell once more: <code>scripts/run.sh --only \
              pattern=push_pull,transport=tcp,size=64</code>.</p>\n";
     page += &tables::figures(results);
-    page += "<h2>The machine during the run</h2>\n<p>Measured beside every pair, without any messaging library. ";
+    page +=
+        "<h2>The machine during the run</h2>\n<p>Measured beside every pair, without any messaging library. ";
     page += &format!(
         "A virtual machine may alternate between states: the state changed during {} of {} runs. Over inproc, only runs in equal states are compared (a cache \
          line crosses in under {:.0} ns in the fast state).</p>\n",
