@@ -3,9 +3,9 @@
 #
 #   packaging/install.sh install|uninstall
 #
-# It neither builds nor fetches anything. From the environment: PREFIX, LIBDIR, DESTDIR, DRAFTS and CARGO_TARGET_DIR, as in the
-# Makefile; SYSTEM, what `uname -s` says where the libraries are for, if that is not this system: Darwin for macOS. Nothing here is of a
-# bash newer than 3.2, which macOS has.
+# The script does not build or fetch files. It reads PREFIX, LIBDIR, DESTDIR, DRAFTS and CARGO_TARGET_DIR from the environment, as in
+# the Makefile. SYSTEM names the target system of the libraries as `uname -s` prints it (Darwin for macOS); the default is this system.
+# The script runs in bash 3.2, the version of macOS.
 #
 # PREFIX/share/tautline/manifest lists the installed files and the folders created for them: uninstalling removes only these. Files
 # that were changed later stay. A conflicting libzmq is kept in share/tautline/replaced and restored on uninstalling. If a package of
@@ -16,14 +16,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 command=${1:-}
 prefix=${PREFIX:-/usr/local} libdir=${LIBDIR:-lib} destination=${DESTDIR:-}
 prefix=${prefix%/}
-# Where the libraries are: what `make build` has built, unless LIBRARIES names another folder.
+# Folder of the libraries: LIBRARIES, or the folder that `make build` writes to.
 libraries=${LIBRARIES:-${CARGO_TARGET_DIR:-$root/target}/release}
 interface=4.3.5
-# What is built, the file that it becomes, and the names that lead there: what programs ask for, and what they are linked with.
+# The built file, its installed name, and the two links to it: the soname, which programs load, and the plain name for linkers.
 case ${SYSTEM:-$(uname -s)} in
     Darwin) built=libzmq.dylib library=libzmq.5.dylib name=libzmq.5.dylib plain=libzmq.dylib loader=DYLD_LIBRARY_PATH system_libraries= ;;
     *)
-        # Not what unwinds the stack: the compiler adds the one that fits, and libgcc_s is in the way of -static.
+        # The list omits the stack unwinder: the compiler adds the right one, and libgcc_s conflicts with -static.
         built=libzmq.so library=libzmq.so.5.2.5 name=libzmq.so.5 plain=libzmq.so loader=LD_LIBRARY_PATH
         system_libraries='pthread dl rt m' ;;
 esac
@@ -37,7 +37,7 @@ fail() {
 
 case $command in install | uninstall) ;; *) echo "usage: packaging/install.sh install|uninstall" >&2; exit 2 ;; esac
 [[ $prefix == /* || -z $prefix ]] || fail "PREFIX=$prefix does not begin with /"
-[[ $libdir != /* && /$libdir/ != */../* && $libdir != *$'\n'* ]] || fail "LIBDIR=$libdir is not a folder below PREFIX; lib64 or lib/x86_64-linux-gnu would be"
+[[ $libdir != /* && /$libdir/ != */../* && $libdir != *$'\n'* ]] || fail "LIBDIR=$libdir is not a folder below PREFIX, like lib64 or lib/x86_64-linux-gnu"
 
 base=$destination$prefix
 manifest=share/tautline/manifest
@@ -48,7 +48,7 @@ stage=$work/stage
 
 hash() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi <"$1" | cut -d' ' -f1; }
 
-# known TYPE VALUE PATH: what the manifest says is at PATH is there, unchanged.
+# known TYPE VALUE PATH: true if PATH is unchanged since the manifest recorded TYPE and VALUE for it.
 known() {
     local file=$base/$3
     case $1 in
@@ -85,7 +85,7 @@ run_ldconfig() {
 fill() {
     local text depth up=../..
     text=$(<"$root/packaging/$1")
-    # From the CMake package to the prefix: the folders of LIBDIR, and its own two.
+    # From the CMake package to the prefix: one level up for each folder of LIBDIR, and two for cmake/ZeroMQ.
     IFS=/ read -ra depth <<<"$libdir"
     for _ in "${depth[@]}"; do [[ -z $_ ]] || up+=/..; done
     text=${text//@PREFIX@/"$prefix"}
@@ -96,8 +96,8 @@ fill() {
     text=${text//@SONAME@/"$name"}
     text=${text//@SYSTEM_FLAGS@/"${system_libraries:+-l${system_libraries// / -l}}"}
     text=${text//@SYSTEM_LIST@/"${system_libraries// /;}"}
-    # The draft interface is in every build. With DRAFTS=1 pkg-config and CMake tell every program so, as those of a libzmq that was
-    # configured with its drafts do; without, only those that ask for it.
+    # Every build has the draft interface. With DRAFTS=1, pkg-config and CMake announce it to every program, like a libzmq that was
+    # configured with drafts. Without DRAFTS=1, they announce it only to programs that request it.
     if [[ ${DRAFTS:-} == 1 ]]; then
         text=${text//@DRAFT_FLAG@/ -DZMQ_BUILD_DRAFT_API=1}
         text=${text//@DRAFTS@/TRUE}
@@ -119,16 +119,16 @@ first() {
     done
 }
 
-# The libraries without their debug symbols, and those of the shared one where debuggers look for them: beside it in .debug.
+# Stages the libraries without debug symbols. The symbols of the shared library go into .debug beside it, where debuggers look.
 libraries() {
     local lib=$stage/$libdir objcopy strip
-    # OBJCOPY and STRIP: those of another machine, for what was built for it.
+    # OBJCOPY and STRIP name the tools for a cross-compiled library.
     objcopy=${OBJCOPY:-$(first objcopy llvm-objcopy)}
     strip=${STRIP:-$(first strip llvm-strip)}
     if [[ $built == *.dylib ]]; then
         mach_o "$lib"
     elif [[ -z $objcopy || -z $strip ]]; then
-        echo "install: there is no strip and no objcopy (binutils), so the libraries go in with their debug symbols" >&2
+        echo "install: strip or objcopy (binutils) is missing, so the installed libraries keep their debug symbols" >&2
         cp "$libraries/$built" "$lib/$library"
         cp "$libraries/libzmq.a" "$lib/libzmq.a"
     else
@@ -141,12 +141,12 @@ libraries() {
     fi
 }
 
-# mach_o FOLDER: macOS's. Programs ask for a library by the path that it says of itself when they are linked; and each change takes a new
-# signature, without which ARM loads nothing. Debug symbols are in the object files there, not in the library.
+# mach_o FOLDER: stages the libraries of macOS. At link time a program records the library's own install name, so we set that name.
+# Each change needs a new signature, because macOS on ARM loads only signed code. Debug symbols stay in the object files there.
 mach_o() {
     local rename sign
     rename=$(first install_name_tool llvm-install-name-tool)
-    [[ -n $rename ]] || fail "there is no install_name_tool, with which the library is told where it lies: xcode-select --install"
+    [[ -n $rename ]] || fail "install_name_tool is missing, which sets the path of the library: xcode-select --install"
     cp "$libraries/$built" "$1/$library"
     cp "$libraries/libzmq.a" "$1/libzmq.a"
     "$rename" -id "$prefix/$libdir/$library" "$1/$library"
@@ -154,9 +154,9 @@ mach_o() {
     if [[ -n $sign ]]; then
         "$sign" --force --sign - "$1/$library"
     elif [[ $(uname -s) == Darwin ]]; then
-        fail "there is no codesign"
+        fail "codesign is missing: xcode-select --install"
     else
-        echo "install: not signed: on macOS, codesign --force --sign - $library" >&2
+        echo "install: the library is not signed; sign it on macOS: codesign --force --sign - $library" >&2
     fi
 }
 
@@ -184,11 +184,11 @@ check_writable() {
         [[ -w $folder && -x $folder ]] && continue
         if [[ $(id -u) -eq 0 ]]; then fail "$folder is not writable; choose another PREFIX"; fi
         fail "$folder is not writable for $(id -un)" \
-            "either: sudo make install; or where you may: make install PREFIX=\$HOME/.local"
+            "use sudo make install, or a folder of your own: make install PREFIX=\$HOME/.local"
     done < <(cd "$stage" && find . -type d; echo share/tautline)
 }
 
-# What is in the way and not ours: `foreign`. If a package has any of it, that is the end.
+# Lists conflicting files that we did not install in `foreign`. Fails if a package owns one of them.
 check_owners() {
     local path type value owner owned=()
     foreign=()
@@ -205,11 +205,11 @@ check_owners() {
         owner=$(owner "$base/$path")
         [[ -z $owner ]] || owned+=("  $base/$path ($owner)")
     done < <(cd "$stage" && find . ! -type d | sed 's|^\./||' | sort)
-    [[ ${#owned[@]} -eq 0 ]] || fail "these files belong to packages of this system, whose next upgrade would put its own there again:" \
-        "${owned[@]}" "nothing was changed; choose another PREFIX, such as /usr/local, or DESTDIR to make a package"
+    [[ ${#owned[@]} -eq 0 ]] || fail "these files belong to packages of this system, whose next upgrade would overwrite them again:" \
+        "${owned[@]}" "no file was changed; choose another PREFIX, such as /usr/local, or set DESTDIR to make a package"
 }
 
-# make_folders PATH: the folder and those above it, up to the prefix; those that were not there are noted.
+# make_folders PATH: creates the folder and its missing parents, up to and above the prefix. Notes each new folder in the manifest.
 make_folders() {
     local path=$1
     [[ ! -d $base/$path ]] || return 0
@@ -228,14 +228,14 @@ make_folders() {
 install() {
     local file path
     for file in "$built" libzmq.a; do
-        [[ -f $libraries/$file ]] || fail "there is no $file in $libraries, and this builds none: first make build" \
+        [[ -f $libraries/$file ]] || fail "there is no $file in $libraries: run make build first" \
             "if it was built elsewhere: make install CARGO_TARGET_DIR=..."
     done
     stage
     check_writable
     check_owners
     umask 022
-    # Files of an earlier installation with another LIBDIR must still be removed.
+    # Keep the entries of an earlier installation with another LIBDIR, so that uninstalling removes its files.
     { cat "$base/$manifest" 2>/dev/null || true; } >"$work/manifest"
     make_folders share/tautline
     for path in ${foreign[@]+"${foreign[@]}"}; do
@@ -245,7 +245,7 @@ install() {
     done
     while IFS= read -r path; do
         make_folders "$(dirname "$path")"
-        # In one step, so that a program that has the old file open keeps it whole.
+        # Replace the file by rename, so that a program with the old file open keeps all of it.
         cp -P "$stage/$path" "$base/$path.new"
         mv -f "$base/$path.new" "$base/$path"
         if [[ -L $base/$path ]]; then
@@ -254,7 +254,7 @@ install() {
             printf 'file\t%s\t%s\n' "$(hash "$base/$path")" "$path"
         fi >>"$work/manifest"
     done < <(cd "$stage" && find . ! -type d | sed 's|^\./||' | sort)
-    # The last word on each path counts.
+    # Keep the last entry of each path.
     awk -F '\t' '{ last[$3] = NR; line[NR] = $0; path[NR] = $3 } END { for (n = 1; n <= NR; n++) if (last[path[n]] == n) print line[n] }' \
         "$work/manifest" >"$base/$manifest.new"
     mv -f "$base/$manifest.new" "$base/$manifest"
@@ -262,13 +262,14 @@ install() {
     say_what_next
 }
 
-# Whether the loader takes the library that is now installed, without being told: libzmq.so.5 of its cache is this one.
+# True if the loader finds the installed library without an environment variable: libzmq.so.5 in its cache is this file.
 loader_finds_it() {
     local PATH=$PATH:/usr/sbin:/sbin first
     first=$({ ldconfig -p 2>/dev/null || true; } | sed -n 's/^\tlibzmq\.so\.5 .* => //p' | head -n 1)
     [[ -n $first && $(realpath -m "$first") == "$(realpath -m "$base/$libdir/$library")" ]]
 }
 
+# True if pkg-config finds the installed libzmq.pc without an environment variable.
 pkg_config_finds_it() {
     [[ $(pkg-config --variable=prefix libzmq 2>/dev/null) == "$prefix" ]]
 }
@@ -286,18 +287,18 @@ say_what_next() {
     else
         printf -v next '; next: export %s=%q PKG_CONFIG_PATH=%q' "$loader" "$prefix/$libdir" "$prefix/$libdir/pkgconfig"
     fi
-    echo "installed $what$next; back: $back"
+    echo "installed $what$next; to uninstall: $back"
 }
 
 # ---- uninstall
 
 uninstall() {
     local type value path left=0
-    [[ -f $base/$manifest ]] || fail "there is no $base/$manifest, so make install has put nothing there" \
-        "if it was elsewhere: make uninstall PREFIX=..."
+    [[ -f $base/$manifest ]] || fail "there is no $base/$manifest: make install did not install Tautline there" \
+        "if it is installed elsewhere: make uninstall PREFIX=..."
     [[ -w $base/$(dirname "$manifest") ]] || fail "$base/$(dirname "$manifest") is not writable for $(id -un): sudo make uninstall"
     while IFS=$'\t' read -r type value path; do
-        # It is a file like any other, and this may run as root.
+        # Others may have edited the manifest, and this script may run as root.
         [[ $path != /* && /$path/ != */../* ]] || fail "$base/$manifest names $path, outside of the prefix"
     done <"$base/$manifest"
     while IFS=$'\t' read -r type value path; do
@@ -305,17 +306,17 @@ uninstall() {
         if known "$type" "$value" "$path"; then
             rm -f "$base/$path"
         elif [[ -e $base/$path || -L $base/$path ]]; then
-            echo "uninstall: $base/$path is not what was installed, and is left there"
+            echo "uninstall: $base/$path was changed after the installation and is not removed"
             left=$((left + 1))
         fi
     done <"$base/$manifest"
     restore
     remove_folders
     run_ldconfig
-    echo "uninstalled Tautline from $base; what runs now keeps it until it is started again"
+    echo "uninstalled Tautline from $base; running programs keep it until they are restarted"
 }
 
-# Those that were made for it, from the innermost to those above the prefix, if nothing else is in them.
+# Removes the empty folders that the installation created, from the innermost to those above the prefix.
 remove_folders() {
     local path folder=$base above
     above=$(sed -n 's/^above\t\([0-9]*\)\t.*/\1/p' "$base/$manifest")
@@ -331,17 +332,17 @@ remove_folders() {
     done
 }
 
-# What was in the way when it was installed comes back, unless something else is there now.
+# Restores the conflicting files that the installation moved away. A file stays in the backup if its path is in use again.
 restore() {
     local path
     [[ -d $base/$replaced ]] || return 0
     while IFS= read -r path; do
         if [[ -e $base/$path || -L $base/$path ]]; then
-            echo "uninstall: $base/$replaced/$path stays there, as there is another $base/$path now"
+            echo "uninstall: $base/$replaced/$path stays there, because $base/$path exists again"
         else
             mkdir -p "$(dirname "$base/$path")"
             mv "$base/$replaced/$path" "$base/$path"
-            echo "uninstall: the $path that was there before is back"
+            echo "uninstall: restored the previous $path"
         fi
     done < <(cd "$base/$replaced" && find . ! -type d | sed 's|^\./||' | sort)
     find "$base/$replaced" -depth -type d -empty -delete

@@ -1,7 +1,7 @@
 # For scripts that need programs from PyPI: `. packaging/tools.sh`.
 
-# pinned_tools FOLDER REQUIREMENTS: sets `tools` to an environment of Python in FOLDER that has what the file REQUIREMENTS names, in the
-# versions that it names. It is made once for each content of that file; several scripts may ask at once.
+# pinned_tools FOLDER REQUIREMENTS: sets `tools` to a Python environment in FOLDER with the pinned packages of the file REQUIREMENTS.
+# Each content of that file gets one environment. Several scripts may call the function at the same time.
 pinned_tools() {
     tools=$1/$(sha1sum <"$2" | cut -c1-12)
     mkdir -p "$1"

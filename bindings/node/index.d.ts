@@ -53,7 +53,7 @@ export interface ContextOptions {
   threadSchedulingPolicy: number
 }
 
-/** The context of sockets that name none. All threads of a process have the same one. */
+/** The default context of sockets, shared by all threads of a process. */
 export const context: Context
 
 /** The exceptions of failed operations. */
@@ -84,7 +84,7 @@ type Ends = {
   remote?: string
 }
 
-/** The peer's identity, as far as it is known. */
+/** The known parts of the peer's identity. */
 type Known = {
   /** The routing id that the peer has set for itself. */
   routingId?: Buffer
@@ -151,14 +151,14 @@ export interface Statistics {
   messagesSent: number
   /** Including frame headers. */
   bytesSent: number
-  /** Messages taken from the peers' queues. Up to 1,024 of their parts may wait in the binding. */
+  /** Messages taken from the peers' queues. Up to 1,024 of their parts may be waiting in the binding. */
   messagesReceived: number
   bytesReceived: number
   /** Messages dropped because a peer was at its high-water mark (publishers, routers). */
   droppedFull: number
   /** Messages dropped because no peer has that routing id. */
   droppedUnroutable: number
-  /** Messages that were queued for peers that are gone for good. */
+  /** Messages that were queued for peers that do not come back. */
   lost: number
   queuedOut: number
   queuedIn: number
@@ -233,7 +233,8 @@ export abstract class Socket {
   connect(address: string): void
   disconnect(address: string): void
   /**
-   * Waits until at least `count` peers are connected, for at most `timeout` milliseconds (default: no limit). True if they are.
+   * Waits until at least `count` peers are connected, for at most `timeout` milliseconds (default: no limit). The result is true if
+   * they are.
    */
   waitForPeers(count: number, timeout?: number): Promise<boolean>
   /** Closes the socket. Pending operations are rejected with EAGAIN; queued messages are sent for at most `linger`. */
@@ -315,11 +316,10 @@ export interface Writable<
   multicastHops: number
   sendBufferSize: number
   sendHighWaterMark: number
-  /** Time after which a send that waits for room is rejected with EAGAIN; 0 is immediately, -1 never. */
+  /** Time in milliseconds after which a send that waits for room is rejected with EAGAIN; 0 is immediately, -1 never. */
   sendTimeout: number
   /**
-   * Sends one part or several. If there is room, the returned promise is already resolved; otherwise it resolves when there is
-   * room.
+   * Sends one part or several. If there is room, the returned promise is already resolved; otherwise it resolves when there is room.
    * While one send waits, another is rejected with EBUSY.
    */
   send(message: M, ...options: O): Promise<void>
@@ -329,11 +329,11 @@ export interface Writable<
 export interface Readable<M extends object[] = Message[]> {
   receiveBufferSize: number
   receiveHighWaterMark: number
-  /** Time after which a receive is rejected with EAGAIN; 0 is immediately, -1 never. */
+  /** Time in milliseconds after which a receive is rejected with EAGAIN; 0 is immediately, -1 never. */
   receiveTimeout: number
-  /** The parts of the next message. While one receive waits, another is rejected with EBUSY. */
+  /** Returns the parts of the next message. While one receive waits, another is rejected with EBUSY. */
   receive(): Promise<M>
-  /** All messages until the socket is closed. */
+  /** Returns all messages until the socket is closed. */
   [Symbol.asyncIterator](): AsyncIterator<M, undefined>
 }
 
@@ -403,7 +403,7 @@ export class Dealer extends Socket {
 }
 export interface Dealer extends Readable, Writable {}
 
-/** Knows each peer by its routing id, the first part of every message. */
+/** Addresses each peer by its routing id, the first part of every message. */
 export class Router extends Socket {
   constructor(options?: SocketOptions<Router>)
   routingId: string | null
@@ -414,14 +414,14 @@ export class Router extends Socket {
 }
 export interface Router extends Readable, Writable {}
 
-/** Takes work. */
+/** Receives messages that Push sockets distribute. */
 export class Pull extends Socket {
   constructor(options?: SocketOptions<Pull>)
   conflate: boolean
 }
 export interface Pull extends Readable {}
 
-/** Hands out work. */
+/** Distributes messages among its peers in turn. */
 export class Push extends Socket {
   constructor(options?: SocketOptions<Push>)
   conflate: boolean

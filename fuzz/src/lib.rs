@@ -1,9 +1,9 @@
 //! Code that a hostile peer or a careless caller can reach, as functions of bytes.
 //!
 //! A target takes any bytes, feeds them to one part of the library, and panics if the part breaks a promise:
-//! the cuts of a stream change nothing, memory is bounded, and encoded data decodes to the same data. The
-//! same targets run under libFuzzer (`make fuzz`). `cargo test` runs them over their seeds and some thousand
-//! mutations of the seeds.
+//! the cuts of a stream have no effect, memory is bounded, and encoded data decodes to the same data. libFuzzer
+//! runs the targets (`make fuzz`). `cargo test` runs them over their seeds and some thousand mutations of the
+//! seeds.
 
 pub mod abi;
 pub mod live;

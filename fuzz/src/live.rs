@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 /// `ZMQ_MAXMSGSIZE` and the high-water marks of the listeners.
 pub const MAX_MESSAGE: i64 = 1 << 14;
 pub const HWM: i32 = 10;
-/// Size of the system's buffer for one end of a connection, in bytes. It is small, so that unread data soon
-/// has to be stored or left unread.
+/// Size of the system's buffer for one end of a connection, in bytes. A small buffer is soon full, so the
+/// library must store unread data or leave it unread.
 const BUFFER: i32 = 1 << 14;
 /// Number of polls, a millisecond each, after which an expected event counts as lost: one minute.
 pub const NEVER: usize = 60_000;
@@ -82,7 +82,7 @@ impl Socket {
 
     /// Returns ZMQ_FD, which becomes readable at each event.
     pub fn wakes(&self) -> BorrowedFd<'static> {
-        // SAFETY: a socket of this thread. Neither it nor its descriptor is ever closed.
+        // SAFETY: a socket of this thread. The socket and its descriptor stay open forever.
         unsafe {
             let fd = get(self.0, 14, 4).unwrap();
             BorrowedFd::borrow_raw(c_int::from_ne_bytes(fd[..4].try_into().unwrap()))
@@ -259,8 +259,8 @@ impl Peer {
         bytes.is_empty()
     }
 
-    /// Sends `bytes` repeatedly until `most` bytes are sent, or the other side accepts no more. Does not read
-    /// in between.
+    /// Sends `bytes` repeatedly until `most` bytes are sent, or until the other side stops accepting. Does not
+    /// read in between.
     pub fn flood(&mut self, bytes: &[u8], most: usize) {
         if bytes.is_empty() {
             return;

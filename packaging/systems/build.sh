@@ -3,11 +3,12 @@
 #
 #   [LIBRARIES=DIR] [OUT=DIR] [FORMATS="deb rpm ..."] [MAINTAINER="NAME <ADDRESS>"] packaging/systems/build.sh [VERSION]
 #
-# LIBRARIES has libzmq.so.5 (or libzmq.so) and libzmq.a, default target/release; OUT is where the packages go, default
-# target/systems/packages. VERSION is that of Cargo.toml. A library built for glibc goes into deb, rpm and archlinux, one for musl into
-# apk; its machine is read from the file. Debug symbols, if it has some and a build id, become a package for Debian.
+# LIBRARIES is the folder of libzmq.so.5 (or libzmq.so) and libzmq.a, default target/release. OUT is the folder for the packages, default
+# target/systems/packages. VERSION defaults to the version in Cargo.toml. A library built for glibc goes into deb, rpm and archlinux, a
+# library built for musl into apk. The script reads the machine from the file. A library with debug symbols and a build id also gets a
+# package of symbols for Debian.
 #
-# The same inputs, SOURCE_DATE_EPOCH (default: the last commit's) and VERSION make the same bytes.
+# Equal inputs, SOURCE_DATE_EPOCH (default: date of the last commit) and VERSION produce equal bytes.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -31,7 +32,7 @@ export VERSION SOURCE_DATE_EPOCH MAINTAINER
 export LC_ALL=C TZ=UTC
 umask 022
 
-# ---- what the library is
+# ---- properties of the library
 
 library=$libraries/libzmq.so.5
 [[ -e $library ]] || library=$libraries/libzmq.so
@@ -46,7 +47,7 @@ case $machine/$class in
     ARM/32) machine=arm ARCH=arm7 triplet=arm-linux-gnueabihf ;;
     RISC-V/64) machine=riscv64 ARCH=riscv64 triplet=riscv64-linux-gnu ;;
     'IBM S/390'/64) machine=s390x ARCH=s390x triplet=s390x-linux-gnu ;;
-    *) fail "$library is for $machine, $class bits, for which no package is made" ;;
+    *) fail "cannot make packages for $machine, $class bits, the machine of $library" ;;
 esac
 export ARCH
 needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
@@ -58,7 +59,7 @@ else
 fi
 unwinder=$(grep -cx 'libgcc_s\.so\.1' <<<"$needed" || true)
 
-tool() { # tool NAME: that of binutils for the library's machine
+tool() { # tool NAME: prints the path of the binutils program for the library's machine
     if [[ $machine == "$(uname -m)" ]]; then
         command -v "$1"
     else
@@ -79,16 +80,16 @@ trap 'rm -rf "$work"' EXIT
 
 # ---- the files
 
-# fill TEMPLATE FILE SED-OPTION...: the template with these replacements; none of its words may be left.
+# fill TEMPLATE FILE SED-OPTION...: writes the template with these replacements. Fails if a placeholder remains.
 fill() {
     local template=$1 file=$2
     shift 2
     mkdir -p "$(dirname "$file")"
     sed "$@" "$template" >"$file"
-    ! grep -nE '@[A-Z_]+@' "$file" || fail "$template has words that are not known here"
+    ! grep -nE '@[A-Z_]+@' "$file" || fail "$template has unknown placeholders"
 }
 
-# module FILE SED-OPTION...: a pkg-config or CMake template of `make install`, for $libdir. The headers have a folder of their own.
+# module TEMPLATE FILE: fills a pkg-config or CMake template of `make install` for $libdir. The headers have their own folder.
 module() {
     fill "packaging/$1.in" "$2" -e 's|@PREFIX@|/usr|g' -e "s|@LIBDIR@|${libdir#/usr/}/tautline|g" -e 's|@VERSION@|4.3.5|g' \
         -e 's|@DRAFT_FLAG@||g' -e 's|@DRAFTS@|FALSE|g' -e 's|^includedir=.*|includedir=${prefix}/include/tautline|' \
@@ -104,7 +105,7 @@ manual() { # manual FORMAT FOLDER
         files=".br\n.I $entry\nthe entry for the loader"
     else
         how="A line in /etc/ld\\\\-musl\\\\-$machine.path puts this folder before the others in which the loader looks."
-        files=".br\n.I /etc/ld\\\\-musl\\\\-$machine.path\nwhere the loader looks"
+        files=".br\n.I /etc/ld\\\\-musl\\\\-$machine.path\nsearch path of the loader"
     fi
     fill "$here/tautline.7.in" "$work/tautline.7" -e "s|@DATE@|$(date -d "@$SOURCE_DATE_EPOCH" +%F)|" -e "s|@VERSION@|$VERSION|" \
         -e "s|@LIBDIR@|$libdir|g" -e "s|@HOW@|$how|" -e "s|@SYSTEM@|$system|" -e "s|@FILES@|$files|"
@@ -112,7 +113,7 @@ manual() { # manual FORMAT FOLDER
     gzip -9nc "$work/tautline.7" >"$2/tautline.7.gz"
 }
 
-documents() { # documents FORMAT FOLDER: licences and changes, where that distribution has them
+documents() { # documents FORMAT FOLDER: puts licences and changes into the distribution's folders
     local format=$1 stage=$2 doc=$2/usr/share/doc/tautline
     mkdir -p "$doc"
     cp packaging/THIRD-PARTY.txt "$work/THIRD-PARTY"
@@ -120,7 +121,7 @@ documents() { # documents FORMAT FOLDER: licences and changes, where that distri
         install -m 644 "$here/copyright" "$doc/copyright"
         gzip -9nc "$work/THIRD-PARTY" >"$doc/THIRD-PARTY.gz"
         gzip -9nc CHANGELOG.md >"$doc/CHANGELOG.md.gz"
-        printf 'tautline (%s) unstable; urgency=medium\n\n  * What has changed is in CHANGELOG.md.gz.\n\n -- %s  %s\n' "$VERSION" \
+        printf 'tautline (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.gz for the changes.\n\n -- %s  %s\n' "$VERSION" \
             "$MAINTAINER" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
         install -D -m 644 "$here/lintian-overrides" "$stage/usr/share/lintian/overrides/tautline"
     else
@@ -129,7 +130,7 @@ documents() { # documents FORMAT FOLDER: licences and changes, where that distri
     fi
 }
 
-# stage FORMAT: the files of each package, as they will lie in the system, in $work/FORMAT/PACKAGE.
+# stage FORMAT: lays out the files of each package in $work/FORMAT/PACKAGE, as in the installed system.
 stage() {
     local format=$1 main development id
     main=$work/$format/tautline development=$work/$format/tautline-dev
@@ -139,7 +140,7 @@ stage() {
         *) libdir=/usr/lib system=$libdir ;;
     esac
     entry=/etc/ld.so.conf.d/00-tautline-$triplet.conf
-    [[ $format != archlinux ]] || development=$main # whose packages are not split
+    [[ $format != archlinux ]] || development=$main # Arch does not split packages
     mkdir -p "$main$libdir/tautline" "$development$libdir"/{tautline,tautline/pkgconfig,pkgconfig}
 
     install -m 644 "$library" "$main$libdir/tautline/libzmq.so.5.2.5"
@@ -147,7 +148,7 @@ stage() {
     "$strip" --strip-unneeded --remove-section=.comment "$main$libdir/tautline/libzmq.so.5.2.5"
     ln -s libzmq.so.5.2.5 "$main$libdir/tautline/libzmq.so.5"
     if [[ $format != apk ]]; then
-        # A link and no file: a file in /etc is the administrator's, and would outlive the package.
+        # Use a link: dpkg treats a file in /etc as the administrator's, and keeps it after the package is removed.
         mkdir -p "$main${entry%/*}"
         echo "$libdir/tautline" >"$main$libdir/tautline/ld.so.conf"
         ln -s "$libdir/tautline/ld.so.conf" "$main$entry"
@@ -182,7 +183,7 @@ stage() {
     find "$work/$format" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 }
 
-# contents FOLDER: its files and links, and the folders that are the package's own, as nfpm wants them told.
+# contents FOLDER: prints nfpm's list of its files and links, and of the folders that belong to the package.
 contents() {
     local path at
     find "$1" -mindepth 1 | sort | while IFS= read -r path; do
@@ -197,7 +198,7 @@ contents() {
     done
 }
 
-# relations FORMAT: how that distribution names what is needed.
+# relations FORMAT: sets the dependencies, with the package names of the distribution.
 relations() {
     DEVELOPMENT=tautline-dev DEPENDS_UNWINDER=
     case $1 in
@@ -216,7 +217,7 @@ relations() {
     export DEVELOPMENT DEPENDS_LIBC DEPENDS_UNWINDER DEPENDS_TAUTLINE
 }
 
-# Their date goes into a package, and that of a clone is any.
+# A package contains the dates of its scripts. Set them, because the dates in a clone are arbitrary.
 cp -r "$here/scripts" "$work"
 find "$work/scripts" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
 
@@ -225,7 +226,7 @@ for format in $formats; do
     relations "$format"
     for package in "${packages[@]}"; do
         mkdir -p "$work/made"
-        # Some have one line for a description.
+        # Some formats have only one line for a description.
         short=$([[ $format != apk && $format != archlinux ]] || echo 1)
         awk -v short="$short" -v scripts="$work/scripts" '
             { sub(/packaging\/systems\/scripts/, scripts) }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Makes an image for containers, as an archive in OCI's layout, and prints its path:
+# Makes a container image, as an archive in OCI's layout, and prints its path:
 #
 #   [LIBRARIES=DIR] [OUT=DIR] [TAUT=FILE] packaging/systems/image.sh [VERSION]
 #
-# It holds the library for glibc, its headers and its licences, in the places of the package for Arch, and TAUT, a static program, as
-# /usr/bin/taut, which is then what the image runs. Without TAUT it runs nothing: it is there to be copied from:
+# The image holds the library for glibc, its headers and its licences, in the folders of the Arch package. If TAUT names a static
+# program, the image contains it as /usr/bin/taut and runs it. Without TAUT, the image has no program, and other images copy from it:
 #
 #   COPY --from=tautline / /
 #   RUN ldconfig
 #
-# The variables are those of build.sh. No registry and no running service is needed. The same inputs make the same bytes.
+# The other variables are those of build.sh. The script needs no registry and no running service. Equal inputs produce equal bytes.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -47,7 +47,7 @@ buildah=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver v
     --label org.opencontainers.image.title=Tautline --label "org.opencontainers.image.version=$version" \
     --label 'org.opencontainers.image.licenses=MIT OR Apache-2.0' --tag "tautline:$version" "$work" >&2
 "${buildah[@]}" push --quiet --format oci "tautline:$version" "oci:$work/layout:tautline:$version" >&2
-# buildah's own archive has the time of its making.
+# buildah's own archive contains the current time, so make the archive here.
 tar --create --file "$out/tautline-$version-$arch.oci.tar" --directory "$work/layout" --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
     --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX .
 echo "$out/tautline-$version-$arch.oci.tar"

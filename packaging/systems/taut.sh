@@ -3,9 +3,9 @@
 #
 #   [OUT=DIR] [FORMATS="deb rpm ..."] [MAINTAINER="NAME <ADDRESS>"] packaging/systems/taut.sh FOLDER [VERSION]
 #
-# FOLDER has bin/taut, linked statically, and share with its pages and completions: what `scripts/dist.sh taut` stages. As it needs no
-# library, every format is made of the same file. The same inputs, SOURCE_DATE_EPOCH (default: the last commit's) and VERSION make the
-# same bytes.
+# `scripts/dist.sh taut` stages FOLDER: bin/taut, linked statically, and share with its manual pages and completions. The program needs
+# no library, so all formats contain the same file. Equal inputs, SOURCE_DATE_EPOCH (default: date of the last commit) and VERSION
+# produce equal bytes.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,7 +23,7 @@ MAINTAINER=${MAINTAINER:-The Tautline authors <tautline@users.noreply.github.com
 case $(readelf -h "$stage/bin/taut" | sed -n 's/^ *Machine: *//p') in
     *X86-64) ARCH=amd64 ;;
     AArch64) ARCH=arm64 ;;
-    *) echo "systems: $stage/bin/taut is for a processor for which no package is made" >&2; exit 1 ;;
+    *) echo "systems: cannot make packages for the processor of $stage/bin/taut" >&2; exit 1 ;;
 esac
 export VERSION SOURCE_DATE_EPOCH MAINTAINER ARCH
 export LC_ALL=C TZ=UTC
@@ -48,9 +48,9 @@ for format in ${FORMATS:-deb rpm archlinux apk}; do
     if [[ $format == deb ]]; then
         sed -e 's/^ The library contains/ The program contains/' "$here/copyright" >"$doc/copyright"
         gzip -9nc packaging/THIRD-PARTY-TAUT.txt >"$doc/THIRD-PARTY.gz"
-        printf 'taut (%s) unstable; urgency=medium\n\n  * What has changed is in CHANGELOG.md.\n\n -- %s  %s\n' "$VERSION" \
+        printf 'taut (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md for the changes.\n\n -- %s  %s\n' "$VERSION" \
             "$MAINTAINER" "$(date -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
-        # So that it runs on every system of its processor.
+        # The program is static, so that it runs on every Linux of its processor.
         mkdir -p "$files/usr/share/lintian/overrides"
         echo 'taut: statically-linked-binary [usr/bin/taut]' >"$files/usr/share/lintian/overrides/taut"
     else

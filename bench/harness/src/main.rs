@@ -30,35 +30,35 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: tautline-bench run --scenario FILE --ours DIR --baseline DIR [options]
-  --scenario FILE     what to run (bench/scenarios/*.toml)
-  --ours DIR          where Tautline's libzmq.so.5 is
-  --baseline DIR      where the reference libzmq.so.5 is
-  --library NAME=DIR  where another libzmq.so.5 is that a peer file names
+  --scenario FILE     scenario file (bench/scenarios/*.toml)
+  --ours DIR          folder of Tautline's libzmq.so.5
+  --baseline DIR      folder of the reference libzmq.so.5
+  --library NAME=DIR  folder of another libzmq.so.5 that a peer file names
   --programs DIR      compiled peer programs and calibrate (default target/bench/bin)
   --peers DIR         peer files (default bench/peers)
   --out DIR           for results.json and report.html (default target/bench)
   --only KEY=VALUE,.. only these cells: pattern, transport, size, api, processes, subscribers,
-                      environment, or an option of the pattern; the same key twice means either
-  --pairs N           instead of the scenario's
-  --millis N          instead of the scenario's, for the cells that run for a time
-  --quick             3 pairs of half the time each: for one environment two minutes
+                      environment, or an option of the pattern; a repeated key accepts either value
+  --pairs N           number of pairs, instead of the scenario's
+  --millis N          duration of timed cells, instead of the scenario's
+  --quick             3 pairs of half the time each; takes two minutes for one environment
   --peer 'NAME [VARIABLE=VALUE]..'
-                      instead of the scenario's peers, more than once; the first is the reference
+                      replaces the scenario's peers, repeatable; the first is the reference
   tautline-bench ablate RULE.. [options]
-                      what each rule of the engine's timing buys: Tautline beside itself without that rule;
-                      RULE is a name for TAUT_WITHOUT, or VARIABLE=VALUE, which one side then has. Options as for run, but --baseline;
-                      --peer is the one to be compared (default tautline)
+                      measures the benefit of each rule of the engine's timing: Tautline beside itself without that rule;
+                      RULE is a name for TAUT_WITHOUT, or VARIABLE=VALUE, which only one side gets. Options as for run, without
+                      --baseline; --peer is the compared peer (default tautline)
   tautline-bench report --out DIR    writes report.html again from results.json
   tautline-bench languages --tautline FILE --libzmq FILE [options]
   --languages DIR     descriptors and plan.toml (default bench/languages)
-  --programs DIR      what bench/languages/build.sh built (default target/languages)
+  --programs DIR      output of bench/languages/build.sh (default target/languages)
   --out DIR           for the pages and benchmark_data.json (default docs/results)
-  --only NAME,..      these languages, and the baseline
-  --sizes N,..        instead of the plan's; --kind latency|throughput; --repeats N
-  --short             the shortest count of each cell only
-  --quick             a tenth of that, twice, to try it out
-  --part SECONDS      stop after that time; the same command goes on from there
-  --fresh             do not go on with an interrupted run
+  --only NAME,..      only these languages, and the baseline
+  --sizes N,..        sizes, instead of the plan's; --kind latency|throughput; --repeats N
+  --short             only the shortest count of each cell
+  --quick             a trial run: a tenth of that count, twice
+  --part SECONDS      stops after that time; the same command continues later
+  --fresh             starts again instead of continuing an interrupted run
   tautline-bench languages-report --out DIR   writes the pages again
   tautline-bench markdown DIR...     prints the tables of each DIR's results.json for a document";
 

@@ -50,7 +50,7 @@ impl Peer {
         let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let file: File = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         if file.features.is_some() && file.build.is_none() {
-            return Err(format!("{}: features of nothing that is built", path.display()));
+            return Err(format!("{}: `features` needs `build`", path.display()));
         }
         let program = programs.join(&file.program);
         let program = program.canonicalize().map_err(|_| {

@@ -43,7 +43,7 @@ pub(crate) struct Results {
     /// Peers of the scenario that could not run at all, and the reason.
     #[serde(default)]
     pub(crate) absent: Vec<String>,
-    /// Lost, reordered, corrupted or failed cells; empty if there were none.
+    /// Lost, reordered, corrupted or failed cells; empty after a run without errors.
     pub(crate) problems: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Wins {
     pub(crate) cells: usize,
     /// Cells with a median at least as good as the reference's, without loss or failure.
     pub(crate) won: usize,
-    /// Those of them whose whole interval is better.
+    /// Won cells whose whole interval is better.
     pub(crate) beyond_doubt: usize,
     /// Cells whose whole interval is worse, or that failed.
     pub(crate) lost: usize,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Number and length of the runs, from the scenario and the command line.
 pub(crate) struct Plan {
     pub(crate) pairs: u32,
-    /// Duration for a cell that has none of its own.
+    /// Default duration of a cell.
     pub(crate) target_ms: u64,
     pub(crate) timeout_s: u64,
     pub(crate) calibration_ms: u64,

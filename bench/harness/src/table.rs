@@ -72,7 +72,7 @@ pub(crate) fn text(results: &Results) -> String {
     let mut text = layout(&rows, if results.libraries.len() > 3 { 5 } else { 4 });
     text += &format!(
         "\nMedians of {} interleaved runs. \"better\" says how many times as good as {} (the rate by its rate, or its \
-         time by the time), with its 95 % interval. ! marks what was not won, ~ what the runs leave open.\n",
+         time by the time), with its 95 % interval. ! marks a ratio that was not won, ~ one that the runs leave open.\n",
         results.pairs, reference.title
     );
     text += &environments_text(results);

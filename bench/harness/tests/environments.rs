@@ -188,7 +188,7 @@ fn a_signal_ends_the_run_and_nothing_is_left() {
 #[test]
 fn a_program_that_crashes_leaves_nothing() {
     where_allowed("a_program_that_crashes_leaves_nothing", "\"veth\", \"half-core\"", || {
-        // With a child that outlives it, in the group and in the namespace.
+        // The program has a child that outlives it, in the group and in the namespace.
         let crash = "sleep 100000 1<>held & kill -SEGV $$; wait";
         let bench = Bench::new("crash", "\"half-core\", \"veth\"", crash);
         assert!(Command::new("mkfifo").arg(bench.folder.join("held")).status().unwrap().success());
@@ -245,7 +245,7 @@ echo "{\"ok\":true,\"messages\":1,\"seconds\":1,\"cpu_seconds\":1,\"lost\":0,\"r
     assert!(String::from_utf8_lossy(&output.stderr).contains("TAUT_WITHOUT"), "{output:?}");
 }
 
-/// Not a test of its own: the program at the near end. Its rate is its MTU.
+/// The program at the near end, which this test starts as a process. Its rate is its MTU.
 #[test]
 fn near_end() {
     let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
@@ -280,7 +280,7 @@ fn near_end() {
     );
 }
 
-/// Not a test of its own: the program at the far end.
+/// The program at the far end, which this test starts as a process.
 #[test]
 fn far_end() {
     let Ok(address) = std::env::var(CONNECT) else { return };

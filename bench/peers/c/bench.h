@@ -153,7 +153,7 @@ pid_t side_fork(const struct config *config);
 
 /* setup.c */
 void security_prepare(const struct config *config);
-/* ZAP handler for PLAIN, in a thread of its own. Start it before anything is bound. It
+/* ZAP handler for PLAIN, in a separate thread. Start it before the first bind. It
    ends with the context. */
 void security_serve(const struct config *config, void *context);
 void *context_open(void);

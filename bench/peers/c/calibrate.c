@@ -110,9 +110,9 @@ static double line_ns(void)
     pthread_t far = start(line_far);
     uint32_t at = 0;
     uint64_t began = now_ns(), end = began + 10 * part_ns;
-    /* Best of several batches, because a batch that another thread interrupts says
-     * nothing about the machine. If the machine is so busy that the two threads seldom
-     * run at the same time, one batch must suffice. */
+    /* Best of several batches, because a batch that another thread interrupts is
+     * worthless. If the machine is so busy that the two threads seldom run at the same
+     * time, one batch must suffice. */
     for (int batch = 0; batch < 60 && (batch == 0 || began < end); batch++) {
         began = now_ns();
         for (int i = 0; i < BATCH; i++) {

@@ -17,7 +17,7 @@ void crowd_publish_run(const struct config *config, struct result *result)
     if (strcmp(config->transport, "inproc") == 0 || config->connections <= config->stuck
         || (config->stuck > 0 && config->window == 0)) {
         errno = 0;
-        fail("a crowd is in another process, somebody reads, and for who is stuck a window is needed");
+        fail("a crowd cannot use inproc, --stuck must be below --connections, and --stuck needs --window");
     }
     crowd_start(&crowd, config, CROWD_SUBSCRIBERS);
     void *context = context_open();

@@ -87,8 +87,8 @@ static void echoes(void *socket, unsigned char *body, struct crowd *crowd, struc
                   (double) ((rounds - first) * (uint64_t) config->connections) * 1e9 / (double) (now_ns() - began));
 }
 
-/* The other side: DEALERs in this process, in a context of their own. Each has sent
-   its hello, and the ROUTER has received it. */
+/* Memory of the DEALERs, which are in this process, in a separate context. Each DEALER
+   has sent its hello, and the ROUTER has received it. */
 static double dealer_kib(void *router, const char *endpoint, double router_kib)
 {
     int count = config->connections;

@@ -1,4 +1,4 @@
-/* One PUSH in a thread of its own, to `--subscribers` PULL in one thread that polls
+/* One PUSH in a separate thread, to `--subscribers` PULL in one thread that polls
  * them. Each message goes to the next PULL that has room. The messages of each PULL
  * are checked separately, and all together by their sum. */
 #include "bench.h"

@@ -4,7 +4,7 @@
  *             [--api buffers|messages] [--two-processes] [--timeout SECONDS] [--OPTION VALUE ...]
  *             [--near-address IP --far-address IP --far-netns NAME]   (sides.c)
  *
- * The table below has the patterns, `options` their options; each pattern's file says what it does.
+ * The table below has the patterns, and `options` their options. Each pattern's file describes it.
  * Exit codes: 0 a result, 1 usage, 2 an error, 3 ended by the watchdog; the last two print a JSON line too. */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -137,7 +137,7 @@ static size_t parse(int argc, char **argv)
     if (!config.messages && strcmp(config.api, "buffers") != 0)
         usage("--api is buffers or messages");
     if (config.size < patterns[row].smallest || config.size > (1u << 30))
-        usage("--size is too small for what both ends carry to be checked");
+        usage("--size is too small for the data that both ends need for the checks");
     if (patterns[row].timed ? config.millis < 1 : config.count < 2)
         usage(patterns[row].timed ? "--millis is needed" : "--count is 2 or more");
     if (config.pattern != FAN_OUT && config.pattern != IN_TURN && config.subscribers != 1)
@@ -145,9 +145,9 @@ static size_t parse(int argc, char **argv)
     if (config.pattern == LATENCY && config.rate < 1)
         usage("--rate is needed");
     if (config.two_processes && (strcmp(config.transport, "inproc") == 0 || config.pattern > DEALER_ROUTER))
-        usage("inproc has one process, and this pattern its own");
+        usage("--two-processes works neither with inproc nor with this pattern");
     if (config.far_netns != NULL && (!config.two_processes || strcmp(config.transport, "tcp") != 0))
-        usage("only a process of its own can be far, and only tcp gets there");
+        usage("--far-netns needs --two-processes and --transport tcp");
     if (config.curve && (strcmp(config.transport, "inproc") == 0 || config.pattern >= CROWD_PUBLISH)
         && config.pattern != HANDSHAKES)
         usage("no mechanism there");

@@ -40,7 +40,7 @@ static uint64_t under_way(size_t each, uint64_t most)
     return fit > most ? most : fit > 32 ? fit : 32;
 }
 
-/* The same, for frames in a ring. */
+/* Limit of messages in flight, as frames in a ring. */
 uint64_t ring_bodies(void)
 {
     return under_way(head_of(size) + size, BOTH_MARKS);

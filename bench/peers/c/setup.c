@@ -85,7 +85,7 @@ static void *let_in(void *handler)
             if (count++ == 1)
                 id = (size_t) size < sizeof frames[1] ? (size_t) size : sizeof frames[1];
         }
-        /* When the context ends, a send fails, and so does the next receive. */
+        /* A send fails when the context ends, and so does the next receive. */
         for (int i = 0; i < 6; i++)
             zmq_send(handler, i == 1 ? frames[1] : reply[i], i == 1 ? id : strlen(reply[i]), i < 5 ? ZMQ_SNDMORE : 0);
     }
@@ -106,8 +106,8 @@ void security_serve(const struct config *config, void *context)
 /* Draft options of certificates, which the headers of old releases lack. */
 enum { WSS_KEY_PEM = 103, WSS_CERT_PEM, WSS_TRUST_PEM };
 
-/* A self-signed certificate of example.org, valid until 2126, and its key, which
- * protects nothing. A client that trusts this certificate itself does not check the
+/* A self-signed certificate of example.org, valid until 2126, and its key, which only
+ * this benchmark uses. A client that trusts this certificate itself does not check the
  * name. */
 static const char certificate[] =
     "-----BEGIN CERTIFICATE-----\n"

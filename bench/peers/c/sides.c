@@ -1,5 +1,5 @@
 /* Location of the two ends of a run: both here, on the loopback interface, or the far
- * one in a network namespace of its own. Each end binds to an address of its own side. */
+ * end in a separate network namespace. Each end binds to an address of its side. */
 #define _GNU_SOURCE
 #include "bench.h"
 #include <errno.h>

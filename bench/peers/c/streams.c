@@ -1,6 +1,6 @@
-/* Several PUSH at once, each in a thread of its own, and each sending its part of
- * `--count`: `--senders` of them into one PULL (fan_in), or `--pairs` with a PULL each
- * in a thread of its own (scaling). Every stream is checked separately. */
+/* Several PUSH at once. Each has a separate thread and sends its part of `--count`:
+ * `--senders` of them into one PULL (fan_in), or `--pairs`, each with a PULL in another
+ * thread (scaling). Every stream is checked separately. */
 #include "bench.h"
 #include <errno.h>
 

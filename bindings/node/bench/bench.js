@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npx tautline-bench`: how fast tautline is here, and beside it the package `zeromq` if the project has that, in turn.
+// `npx tautline-bench`: measures tautline on this machine, in turn with the package `zeromq` if the project has it.
 "use strict"
 
 const { spawn } = require("node:child_process")
@@ -10,7 +10,7 @@ const { join } = require("node:path")
 const readline = require("node:readline")
 const { parseArgs } = require("node:util")
 
-// What is shown, the role that binds, the one that connects, whether the first measures, bytes. All are roles of measure.js.
+// Title, role that binds, role that connects, true if the first role measures, size of a message in bytes. See measure.js for the roles.
 const CASES = [
   ["64 B, PUSH to PULL", "collect", "supply", true, 64],
   ["8 KiB, PUSH to PULL", "collect", "supply", true, 8192],
@@ -35,26 +35,26 @@ async function main() {
   const cpus = os.cpus().length
   const load = os.loadavg()[0]
   console.log(`tautline ${version}, Node.js ${process.versions.node}, ${cpus} processors.`)
-  if (load > cpus / 2) console.log(`The machine is busy (load ${load.toFixed(1)}): on a quiet one this tells more.`)
+  if (load > cpus / 2) console.log(`The machine is busy (load ${load.toFixed(1)}). An idle machine gives better results.`)
   console.log(`Two processes over tcp, ${rounds} times with ${other === undefined ? "it" : "each library in turn"}.\n`)
   const heads = libraries.map(({ name, version }) => [name, version].filter(Boolean).join(" ").padStart(16))
   console.log("".padEnd(27) + heads.join("") + (other === undefined ? "" : "   tautline is"))
   for (const test of CASES) {
     const results = libraries.map(() => [])
     for (let round = 0; round < rounds; round++) {
-      // Which one begins alternates, so that what slows the machine down slows both.
+      // The libraries begin in turn, so that other load on the machine slows both down.
       const order = round % 2 === 0 ? libraries : [...libraries].reverse()
       for (const library of order) results[libraries.indexOf(library)].push(await measure(library, test))
     }
     console.log(line(test[0], results))
   }
   console.log("\nMore per second is better. Each figure is the median" + (other === undefined
-    ? ".\nTo see it beside zeromq: npm install zeromq, then this again."
-    : "; in brackets, the least and the greatest of the pairs' ratios."))
+    ? ".\nTo compare with zeromq, run npm install zeromq and repeat this command."
+    : "; in brackets, the least and the greatest ratio of a pair."))
   return 0
 }
 
-// A package of the project that this runs in.
+// Returns a package of the current project, or undefined.
 function find(name) {
   const require = createRequire(join(process.cwd(), "_"))
   try {
@@ -65,7 +65,7 @@ function find(name) {
   }
 }
 
-// What happens in a second.
+// Measures one case. Returns the number of messages or round trips per second.
 async function measure({ path }, [, binds, connects, first, size]) {
   const children = []
   const start = (...given) => {
@@ -80,7 +80,7 @@ async function measure({ path }, [, binds, connects, first, size]) {
   try {
     const binding = start(binds)
     const endpoint = await answered(binding())
-    // Asked for before it can come.
+    // Start to read before the process prints its result.
     const result = first ? binding() : undefined
     const connecting = start(connects, endpoint)
     return Number(await answered(result ?? connecting()))
@@ -95,7 +95,7 @@ async function measure({ path }, [, binds, connects, first, size]) {
 
 async function answered(line) {
   const text = await line
-  if (text === undefined) throw new Error("A process ended before it had measured.")
+  if (text === undefined) throw new Error("A process ended before it printed its result.")
   return text
 }
 
@@ -106,7 +106,7 @@ function line(name, results) {
   const ratios = with_.map((figure, index) => figure / without[index]).sort((a, b) => a - b)
   const [least, greatest] = [ratios[0], ratios.at(-1)]
   const range = `(${least.toFixed(2)} to ${greatest.toFixed(2)})`
-  const verdict = least <= 1 && greatest >= 1 ? "as fast, as far as this can tell" : `${median(ratios).toFixed(1)} times as fast`
+  const verdict = least <= 1 && greatest >= 1 ? "as fast, within the measured range" : `${median(ratios).toFixed(1)} times as fast`
   return `${name.padEnd(27)}${figures}   ${verdict} ${range}`
 }
 

@@ -1,5 +1,5 @@
-// One process of the benchmark: measure.js LIBRARY ROLE [ENDPOINT] BYTES SECONDS. What binds prints its endpoint first; what measures
-// prints how many messages or round trips there were in a second.
+// One process of the benchmark: measure.js LIBRARY ROLE [ENDPOINT] BYTES SECONDS. A role that binds first prints its endpoint. A role
+// that measures prints the number of messages or round trips per second.
 "use strict"
 
 const [library, role, ...given] = process.argv.slice(2)
@@ -8,19 +8,19 @@ const message = Buffer.alloc(Number(given.pop()), "x")
 const [endpoint] = given
 const { Pull, Push, Reply, Request } = require(library)
 
-// Before it measures, the part of the time in which compilers, queues and buffers come to what they are in the long run.
+// Warm-up before the measurement, as a fraction of SECONDS. In this time, compilers, queues and buffers reach their steady state.
 const WARM_UP = 0.3
 
 const now = () => Number(process.hrtime.bigint()) / 1e9
 
-// How often in a second `step` comes to its end.
+// Prints how many calls of `step` complete per second.
 async function measured(step) {
   const start = now() + WARM_UP * seconds
   while (now() < start) await step()
   const begin = now()
   let count = 0
   let end = begin
-  // A look at the clock costs little beside the message, but not nothing.
+  // Read the clock only once per 8 steps, because a reading takes time as well.
   while (end < begin + seconds) {
     for (let index = 0; index < 8; index++) await step()
     count += 8

@@ -1,11 +1,11 @@
-// A broker: clients know it and no worker, workers know it and no client.
+// A broker: clients and workers know only the broker, not each other.
 //
 //   node examples/broker.mjs [CLIENTS] [WORKERS]
 //
-// CLIENTS and WORKERS are endpoints to listen on; without them any free ports are taken. The Router
-// puts the routing id of the client before each request, the worker's Reply keeps it, and by it the
-// answer finds its way back. `new Proxy(front, back).run()` does what `pass` does, in a thread of
-// its own; a loop of one's own can look at the messages, and change them.
+// CLIENTS and WORKERS are endpoints to listen on; the default is free ports. The Router puts the
+// client's routing id before each request, and the worker's Reply keeps it, so the Router can send
+// the answer to that client. `new Proxy(front, back).run()` also passes messages, in a separate
+// thread. A loop like `pass` can inspect and change the messages.
 import { fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Dealer, Reply, Request, Router } from "tautline"
@@ -14,7 +14,7 @@ async function pass(from, to) {
   for await (const message of from) await to.send(message)
 }
 
-// A worker is a process of its own.
+// Each worker is a separate process.
 async function work(endpoint) {
   const reply = new Reply()
   reply.connect(endpoint)

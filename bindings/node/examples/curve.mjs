@@ -2,14 +2,14 @@
 //
 //   node examples/curve.mjs [ENDPOINT]
 //
-// Keys are 40 characters. A client has to know the server's public key; the authenticator answers
-// for each client, by the ZAP protocol (https://rfc.zeromq.org/spec/27), whether it may come in.
+// Keys are 40 characters. A client has to know the server's public key. The authenticator decides
+// for each client whether it may connect, by the ZAP protocol (https://rfc.zeromq.org/spec/27).
 import { Reply, Request, curveKeyPair } from "tautline"
 
 const [serverKeys, known, stranger] = [curveKeyPair(), curveKeyPair(), curveKeyPair()]
 const admitted = new Set([known.publicKey])
 
-// The keys that the authenticator is asked about have 32 bytes: each four are five characters.
+// The authenticator receives keys as 32 bytes. In Z85, four bytes are five characters.
 const DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 function z85(bytes) {
   let text = ""

@@ -1,16 +1,16 @@
-// Events: what happens to the connections of a socket.
+// Events of a socket's connections.
 //
 //   node examples/events.mjs [ENDPOINT]
 //
-// Events are taken one after the other, as here, or by listeners: `events.on("connect", listener)`.
-// Each has a type, nearly all have an address, and those of failures have an error. What happened
-// before `events` was read for the first time is not among them.
+// Receive events one by one, as here, or use listeners: `events.on("connect", listener)`. Each event
+// has a type, nearly all have an address, and events of failures have an error. The first access to
+// `events` starts the reports, so earlier events are missing.
 import { Reply, Request } from "tautline"
 
 const server = new Reply()
 await server.bind(process.argv[2] ?? "tcp://127.0.0.1:*")
 
-// A lost connection is tried again after as many milliseconds, or up to twice as many.
+// The client reconnects a lost connection after this many milliseconds, or up to twice as many.
 const client = new Request({ reconnectInterval: 60_000, linger: 0 })
 const { events } = client
 client.connect(server.lastEndpoint)

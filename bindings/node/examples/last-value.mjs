@@ -3,7 +3,7 @@
 //   node examples/last-value.mjs [ENDPOINT]
 //
 // An XPublisher is a Publisher that also receives the subscriptions: a 1 for a new one or a 0 for
-// one that ended, and the topic. With "allSubs" it is told of every subscription, otherwise of the
+// an ended one, and the topic. With "allSubs" it receives every subscription, otherwise only the
 // first one of each topic.
 import { Subscriber, XPublisher } from "tautline"
 
@@ -24,7 +24,7 @@ async function welcome() {
 }
 const welcoming = welcome()
 
-// There is no subscription yet: these are only kept.
+// There is no subscription yet, so these values are only stored.
 await publish("price.tea", 3)
 await publish("price.tea", 4)
 await publish("price.coffee", 7)

@@ -1,9 +1,9 @@
-// A pipeline: tasks are dealt out to worker threads, and their results are collected.
+// A pipeline distributes tasks to worker threads, and collects their results.
 //
 //   node examples/pipeline.mjs [WORKERS]
 //
-// The threads of a process share a context, so `inproc` joins them. Workers in other processes or
-// on other machines connect to `tcp` or `ipc` endpoints in the same way.
+// The threads of a process share a context, so `inproc` works between them. Workers in other
+// processes or on other machines connect to `tcp` or `ipc` endpoints in the same way.
 import { Worker, isMainThread, parentPort } from "node:worker_threads"
 import { Pull, Push } from "tautline"
 
@@ -26,12 +26,12 @@ async function deal(count) {
   await tasks.bind("inproc://tasks")
   await results.bind("inproc://results")
 
-  // A Push deals in turn to the workers that are connected, so all of them have to be.
+  // A Push distributes to the connected workers in turn, so wait until all are connected.
   const workers = Array.from({ length: count }, () => new Worker(new URL(import.meta.url)))
   for (const _ of workers) await results.receive()
   console.log(`${count} workers are ready`)
 
-  // Sending waits when the workers have too much before them, so it goes on beside receiving.
+  // Sending waits if the workers' queues are full, so send and receive at the same time.
   const sending = (async () => {
     for (let number = 1; number <= TASKS; number++) await tasks.send(number)
   })()

@@ -2,9 +2,9 @@
 //
 //   node examples/publish-subscribe.mjs [ENDPOINT]
 //
-// A publisher sends with and without subscribers. What it sends before a subscription arrives is
-// lost for that subscriber, so this one repeats its news until both have heard all of theirs.
-// last-value.mjs has a publisher that is told of each subscription.
+// A publisher sends with and without subscribers. A subscriber misses the messages sent before its
+// subscription arrives. This publisher therefore repeats its news until both subscribers have all of
+// theirs. last-value.mjs has a publisher that receives each subscription.
 import { setTimeout } from "node:timers/promises"
 import { Publisher, Subscriber } from "tautline"
 
@@ -18,7 +18,7 @@ const NEWS = {
 const publisher = new Publisher()
 await publisher.bind(process.argv[2] ?? "tcp://127.0.0.1:*")
 
-// Hears `count` different messages of these topics.
+// Receives `count` different messages of these topics.
 async function hear(count, ...topics) {
   const subscriber = new Subscriber()
   subscriber.connect(publisher.lastEndpoint)

@@ -1,9 +1,9 @@
-// Request and reply: a client asks, a service answers.
+// Request and reply: a client sends requests, and a service replies.
 //
 //   node examples/request-reply.mjs [ENDPOINT]
 //
-// Without ENDPOINT the service listens on any free port of this machine. The two need not be in one
-// program: with an agreed endpoint, such as tcp://server.example:5555, each can have its own.
+// Without ENDPOINT the service listens on a free port of this machine. Client and service can also
+// be two programs, with an agreed endpoint such as tcp://server.example:5555.
 import { Reply, Request } from "tautline"
 
 const service = new Reply()

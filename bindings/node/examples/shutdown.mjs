@@ -1,12 +1,12 @@
-// The end of a program: time limits for what waits, and an AbortSignal that stops a service.
+// Ending a program: time limits for operations, and an AbortSignal that stops a service.
 //
 //   node examples/shutdown.mjs [ENDPOINT]
 //
-// It runs until Ctrl-C, or until `kill` sends SIGTERM. Any other AbortSignal does as well, such as
-// AbortSignal.timeout(60_000).
+// The program runs until Ctrl-C, or until `kill` sends SIGTERM. Any other AbortSignal works as well,
+// such as AbortSignal.timeout(60_000).
 import { Reply, Request } from "tautline"
 
-// Answers until it is aborted: what it is at then it finishes, and takes nothing more.
+// Answers requests until the signal aborts. It finishes the current request, and takes no further one.
 async function serve(service, signal) {
   let busy = false
   let answered = 0
@@ -23,9 +23,9 @@ async function serve(service, signal) {
   return answered
 }
 
-// Asks, and waits for the answer as long as `receiveTimeout` says.
+// Sends a request, and waits for the answer for at most `receiveTimeout` milliseconds.
 async function ask(endpoint, question, receiveTimeout) {
-  // With this linger a question that was not taken in time is thrown away with the socket.
+  // With this linger, closing the socket discards an unsent request.
   const client = new Request({ receiveTimeout, linger: 0 })
   client.connect(endpoint)
   try {
@@ -43,7 +43,7 @@ async function ask(endpoint, question, receiveTimeout) {
 const stop = new AbortController()
 for (const name of ["SIGINT", "SIGTERM"]) process.once(name, () => stop.abort(name))
 
-// Once it is closed, answers that are still on their way are sent, for at most a second.
+// After closing, the service sends its queued answers for at most a second.
 const service = new Reply({ linger: 1000 })
 await service.bind(process.argv[2] ?? "tcp://127.0.0.1:*")
 const serving = serve(service, stop.signal)

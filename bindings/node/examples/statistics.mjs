@@ -1,8 +1,8 @@
-// Statistics: what a socket has sent, received and dropped, and what waits in it.
+// Statistics: counters of a socket's sent, received, dropped and queued messages.
 //
 //   node examples/statistics.mjs [ENDPOINT]
 //
-// `Statistics` in index.d.ts has all the numbers. Each reading takes them anew.
+// `Statistics` in index.d.ts lists all counters. Each access to `statistics` reads them again.
 import { Dealer, Router } from "tautline"
 
 const router = new Router()
@@ -17,7 +17,7 @@ for (let number = 1; number <= 100; number++) {
 }
 for (let number = 1; number <= 100; number++) await dealer.receive()
 
-// No peer has this routing id. With the option `mandatory` that would be an error.
+// No peer has this routing id. With the option `mandatory`, the send would fail.
 await router.send(["unknown", "lost"])
 
 for (const [name, socket] of Object.entries({ dealer, router })) {

@@ -2,8 +2,8 @@
 //
 //   node examples/typed.mts
 //
-// Node.js 22.18 and newer runs it as it is, but nothing below node_modules: copy it out of there.
-// For an older one compile it: tsc --module nodenext --target es2022 --strict typed.mts
+// Node.js 22.18 and newer can run this file, but not below node_modules: copy it out of there. For an
+// older Node.js, compile it: tsc --module nodenext --target es2022 --strict typed.mts
 import { Pull, Push } from "tautline"
 import type { ErrnoError, Message, Readable, SocketOptions, Writable } from "tautline"
 
@@ -18,12 +18,12 @@ const isReading = (value: unknown): value is Reading =>
 
 const isErrno = (reason: unknown): reason is ErrnoError => reason instanceof Error && "code" in reason
 
-// Takes every kind of socket that sends.
+// Accepts every type of socket that sends.
 async function send(socket: Writable, reading: Reading): Promise<void> {
   await socket.send(JSON.stringify(reading))
 }
 
-// Takes every kind of socket that receives; what is no reading is skipped.
+// Accepts every type of socket that receives. Skips messages that contain no reading.
 async function* readings(socket: Readable): AsyncGenerator<Reading, void> {
   for await (const [message] of socket) {
     const value: unknown = parse(message)

@@ -52,7 +52,7 @@ delete Context.native
 
 options.define(Context.prototype, options.context)
 
-// The one of sockets that name none, shared with all threads of the process.
+// The default context of sockets, shared by all threads of the process.
 const context = new Context({}, SHARED)
 
 module.exports = { Context, context, native }

@@ -1,4 +1,4 @@
-// Kinds of sockets that are drafts in ZeroMQ: require("tautline/draft").
+// The draft socket types of ZeroMQ: require("tautline/draft").
 "use strict"
 
 const { Server, Client, Radio, Dish, Gather, Scatter, Datagram } = require("./kinds").draft

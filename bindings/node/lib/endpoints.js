@@ -7,7 +7,7 @@ const PATH_MAX = process.platform === "linux" || process.platform === "android" 
 function fault(code, address) {
   switch (code) {
     case "EADDRNOTAVAIL":
-      return "this machine does not have it"
+      return "this machine does not have this address"
     case "ENODEV":
       return "there is no interface or host of this name"
     case "EINVAL":
@@ -23,7 +23,7 @@ function invalid(address) {
   if (rest === "") return "there is no address after the transport"
   if (!["tcp", "tls+tcp", "udp", "ws", "wss", "vsock"].includes(transport)) return undefined
   const place = transport.startsWith("ws") ? rest.split("/", 1)[0] : rest
-  // A colon within brackets is one of an IPv6 address.
+  // A colon within brackets belongs to an IPv6 address.
   const port = /:([^:\]]*)$/.exec(place)?.[1]
   if (!port) return "there is no port, as in host:port"
   if (place.length === port.length + 1) return "there is no host before the port"

@@ -22,7 +22,7 @@ const texts = {
   ETERM: "Context was terminated",
 }
 
-// An error about an endpoint says what is wrong with it, if that is known, and which it is.
+// Returns an exception. If it concerns an endpoint, the text has the endpoint and the reason, if it is known.
 function failure(errno, address) {
   const code = names.get(errno) ?? "UNKNOWN"
   let text = texts[code] ?? capitalised(addon.errorText(errno))
@@ -43,7 +43,7 @@ function error(code, message, address, errno = numbers.get(code)) {
 
 const capitalised = text => text.charAt(0).toUpperCase() + text.slice(1)
 
-// An option that was refused as invalid is named by `fault`, a sentence.
+// Returns the exception for a refused option. `fault` returns a sentence that names an invalid option.
 function optionFailure(errno, fault) {
   const made = failure(errno)
   const sentence = made.code === "EINVAL" ? fault() : ""
@@ -51,7 +51,7 @@ function optionFailure(errno, fault) {
   return made
 }
 
-// Error for a request or a reply out of turn: says which call must come first.
+// Returns the exception for a request or a reply out of turn. The text names the call that must come first.
 function turnFailure(errno, type, sending) {
   const made = failure(errno)
   const turn = turns[type]
@@ -59,7 +59,7 @@ function turnFailure(errno, type, sending) {
   return made
 }
 
-// By the number of the socket's type: sending, receiving.
+// Texts by the number of the socket's type, for sending and for receiving.
 const turns = {
   3: ["a Request must receive the reply to its last message first", "a Request must send first"],
   4: ["a Reply must receive a request first", "a Reply must answer the last request first"],

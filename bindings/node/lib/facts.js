@@ -4,15 +4,15 @@
 const crypto = require("node:crypto")
 const { addon } = require("./native")
 
-// The libzmq whose interface and behaviour this is.
+// The version of libzmq whose interface and behaviour this package has.
 const version = "4.3.5"
 
-// Its own.
+// The version of Tautline.
 const tautlineVersion = addon.tautlineVersion()
 
 const capability = { ipc: true, curve: true, draft: true, names: true, tautline: true, tls: true }
 
-// A secret key and the public key that goes with it, 40 characters of Z85 each.
+// Returns a new secret key and its public key, 40 characters of Z85 each.
 function curveKeyPair() {
   const [publicKey, secretKey] = addon.curveKeys(crypto.randomBytes(32))
   return { publicKey, secretKey }

@@ -1,4 +1,4 @@
-// ZeroMQ for Node.js: what the package exports.
+// ZeroMQ for Node.js: the exports of the package.
 "use strict"
 
 const { context, Context } = require("./context")

@@ -1,4 +1,4 @@
-// The socket classes, with the methods and options that not all of them share.
+// The socket classes, with the methods and options that only some of them have.
 "use strict"
 
 const { checked } = require("./errors")
@@ -60,7 +60,7 @@ class Dealer extends Socket {
   }
 }
 
-// Those that name the peer that they connect to.
+// Socket types that can set the routing id of the peer that they connect to.
 const naming = Base =>
   class extends Base {
     connect(address, { routingId } = {}) {
@@ -94,7 +94,7 @@ class XPublisher extends Socket {
 
   set verbosity(value) {
     const level = [null, "allSubs", "allSubsUnsubs"].indexOf(value)
-    if (level < 0) throw new TypeError('Verbosity is null, "allSubs" or "allSubsUnsubs"')
+    if (level < 0) throw new TypeError('Verbosity must be null, "allSubs" or "allSubsUnsubs"')
     if (level < 2) this.setBoolOption(XPUB_VERBOSER, false)
     this.setBoolOption(level === 2 ? XPUB_VERBOSER : XPUB_VERBOSE, level > 0)
   }
@@ -203,7 +203,7 @@ const stable = {
 }
 const draft = { Server, Client, Radio, Dish, Gather, Scatter, Datagram }
 
-// A timeout is the engine's option, too, though waiting is done here.
+// Defines a timeout. The engine has it as an option as well, but the waiting is in JavaScript.
 function timeout(prototype, name, number) {
   const [get, set] = internals[name]
   Object.defineProperty(prototype, name, {

@@ -3,7 +3,7 @@
 
 const NOTHING = new Uint8Array(0)
 
-// A part in a form that the addon takes. Memory that other threads can write to is copied.
+// Returns a part in a form that the addon accepts. Copies memory that other threads can write to.
 function plain(part) {
   if (typeof part === "string") return part
   if (part instanceof Uint8Array && !isShared(part.buffer)) return part
@@ -16,15 +16,15 @@ function plain(part) {
   if (isShared(part)) return new Uint8Array(part).slice()
   if (typeof part === "number" || typeof part === "bigint" || typeof part === "boolean") return String(part)
   if (part === undefined) throw new TypeError("Message must be present")
-  throw new TypeError("A message is a string, a number, a buffer, null, or an array of them")
+  throw new TypeError("A message must be a string, a number, a buffer, null, or an array of them")
 }
 
 const isShared = memory => memory instanceof SharedArrayBuffer
 
-// A message in such a form: one part, or an array of several.
+// Returns a message in such a form: one part, or an array of parts.
 function plainMessage(message) {
   if (!Array.isArray(message)) return plain(message)
-  if (message.length === 0) throw new TypeError("A message has at least one part")
+  if (message.length === 0) throw new TypeError("A message must have at least one part")
   return message.map(plain)
 }
 

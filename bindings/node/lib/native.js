@@ -1,7 +1,6 @@
-// The addon for this platform, and the runtime that calls back from it.
+// The addon for this platform, and the runtime that makes its callbacks.
 //
-// The addon comes in a separate package, which npm selects by `os`, `cpu` and `libc`. An addon beside this file has priority: a
-// clone
+// The addon comes in a separate package, which npm selects by `os`, `cpu` and `libc`. An addon beside this file has priority: a clone
 // builds it there, and a bundle that runs without packages is deployed with the addon beside it.
 "use strict"
 
@@ -17,8 +16,8 @@ const requireAtRunTime = createRequire(here)
 
 function load() {
   // On Bun the addon would load, and then crash the process at the first wait.
-  if (process.versions.bun) throw new Error("tautline does not run on Bun: that lacks the functions of libuv which watch descriptors")
-  if (process.versions.deno) throw new Error("tautline does not run on Deno: that lacks functions of libuv's event loop, such as uv_prepare_init")
+  if (process.versions.bun) throw new Error("tautline does not run on Bun, which lacks the functions of libuv that watch descriptors")
+  if (process.versions.deno) throw new Error("tautline does not run on Deno, which lacks functions of libuv's event loop, such as uv_prepare_init")
   const name = platform()
   const places = [`./tautline.${name}.node`, `@tautline/${name}`]
   for (const place of places) {
@@ -35,12 +34,12 @@ function load() {
 
 function absent(name) {
   if (!platforms.includes(name)) {
-    return `tautline has no addon for ${name}. It has them for ${platforms.join(", ")}. Where there is Rust, \
+    return `tautline has no addon for ${name}. It has addons for ${platforms.join(", ")}. With Rust, \
 \`node scripts/build.mjs\` in bindings/node of its repository may build one.`
   }
-  return `The addon of tautline for ${name} is not installed: neither the package @tautline/${name} nor a file \
-tautline.${name}.node beside ${here}. The package is an optional dependency of tautline: was that installed with \
---omit=optional, on another platform, or by a lockfile from one? A bundle needs either of them where it runs.`
+  return `The addon of tautline for ${name} is not installed: the package @tautline/${name} is missing, and so is a file \
+tautline.${name}.node beside ${here}. The package is an optional dependency of tautline: was tautline installed with \
+--omit=optional, on another platform, or by a lockfile from one? A bundle needs one of the two where it runs.`
 }
 
 const addon = load()

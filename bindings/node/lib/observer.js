@@ -52,7 +52,7 @@ const protocolErrors = new Map([
   [0x20000005, "ERR_ZAP_INVALID_METADATA"],
 ])
 
-// A number of 64 bits, in the machine's own order.
+// Reads a number of 64 bits in the machine's byte order.
 const word = bytes => new BigUint64Array(new Uint8Array(bytes).buffer)[0]
 
 function systemError(value) {
@@ -175,7 +175,7 @@ class Observer {
       } catch {
         return
       }
-      // As of any emitter: what a listener throws is not caught.
+      // An exception of a listener is not caught, as in any emitter.
       this.#emitter.emit(event.type, event)
     }
   }

@@ -1,5 +1,5 @@
 // The options of sockets and contexts: their names here, their numbers in zmq.h, and their types. A row is
-// [name, number, type, access]; access "get" or "set" says that there is no other one.
+// [name, number, type, access]. Access "get" marks an option that can only be read, "set" one that can only be set.
 "use strict"
 
 const { optionFailure } = require("./errors")
@@ -92,7 +92,7 @@ const context = [
   ["blocky", 70, "Bool"],
 ]
 
-// The options as properties that call `get…Option` and `set…Option` of their object.
+// Defines the options as properties that call `get…Option` and `set…Option` of their object.
 function define(prototype, rows) {
   for (const [name, number, type, access] of rows) {
     const property = { configurable: true, enumerable: true }
@@ -128,7 +128,7 @@ function assign(object, given) {
   }
 }
 
-// How a type looks in memory: [bytes, write, read].
+// Form of a type in memory: [bytes, write, read].
 const forms = {
   Int32: [4, (view, value) => view.setInt32(0, wantNumber(value), little), view => view.getInt32(0, little)],
   Uint32: [4, (view, value) => view.setUint32(0, wantNumber(value), little), view => view.getUint32(0, little)],
@@ -140,7 +140,7 @@ const forms = {
 const whole = value => BigInt(Math.trunc(wantNumber(value)))
 const little = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
 
-// The protected methods of sockets, over `native`, which returns the native socket.
+// Defines the protected methods of sockets. `native` returns the native socket.
 function accessors(prototype, native) {
   const get = (socket, number, room) => {
     const result = native(socket).getOption(number, room)
@@ -176,7 +176,7 @@ function accessors(prototype, native) {
     else if (value instanceof Uint8Array) set(this, number, value)
     else throw new TypeError("Option value must be a string, a buffer or null")
   }
-  // Keys are read as text; without one they are null.
+  // Reads a key as text. A key that is not set is null.
   prototype.getKeyOption = function (number) {
     const room = Buffer.alloc(41)
     const length = native(this).getOption(number, room)

@@ -1,16 +1,16 @@
-// The name of this platform, and the platforms that there are addons for.
+// The name of this platform, and the platforms that have addons.
 "use strict"
 
 const fs = require("node:fs")
 const os = require("node:os")
 
-// As scripts/targets.mjs builds them, and as optionalDependencies of package.json has them.
+// The platforms of scripts/targets.mjs and of optionalDependencies in package.json.
 const platforms = ["linux-x64-gnu", "linux-x64-musl", "linux-arm64-gnu", "linux-arm64-musl", "linux-arm-gnu"]
 
-// Where the kernel reads the name of a program's loader, as a rule.
+// Size of the head of a program file that usually contains the name of its loader.
 const HEAD = 4096
 
-// The C library that this program runs on, by its loader. Node's report knows it as well, and takes ten times as long.
+// Returns the C library of this program, by its loader. Node's report has it as well, but takes ten times as long.
 function libc() {
   const head = Buffer.alloc(HEAD)
   try {
@@ -28,7 +28,7 @@ function libc() {
   return process.report?.getReport().header.glibcVersionRuntime ? "gnu" : "musl"
 }
 
-// Node.js says `arm` of ARMv6 as well, for which there is no addon.
+// Node.js reports `arm` for ARMv6 as well, which has no addon.
 function processor() {
   return process.arch === "arm" && os.machine?.() === "armv6l" ? "armv6" : process.arch
 }

@@ -1,4 +1,4 @@
-// Joins two sockets in a thread of the addon.
+// Forwards messages between two sockets in a thread of the addon.
 "use strict"
 
 const { addon } = require("./native")
@@ -12,13 +12,13 @@ let proxies = 0
 class Proxy {
   #frontEnd
   #backEnd
-  // The PAIR that steers the thread, while there is one.
+  // The PAIR that controls the thread. `null` if the proxy does not run.
   #control = null
 
   constructor(frontEnd, backEnd) {
     this.#frontEnd = frontEnd
     this.#backEnd = backEnd
-    // Says so if they are no sockets.
+    // Throw if an argument is not a socket.
     internals.native(frontEnd)
     internals.native(backEnd)
   }

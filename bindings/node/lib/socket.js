@@ -1,8 +1,8 @@
-// The class that all sockets share: messages in and out, endpoints, the end.
+// The base class of all sockets: sending, receiving, endpoints, closing.
 //
-// Sending: a message goes to the engine at once. Receiving: one call of the addon takes what is there, up to a batch, packed into a
-// chunk of memory that all sockets of the thread share; messages are cut from it as they are asked for. Both return promises that are
-// resolved already if nothing has to be waited for; after a number of those the event loop gets a turn.
+// Sending: a message goes to the engine at once. Receiving: one call of the addon takes a batch of the queued messages and packs it into
+// a chunk of memory that all sockets of the thread share. Each receive then cuts one message from the chunk. Both return resolved
+// promises if they need not wait. After a number of such promises the event loop gets a turn.
 "use strict"
 
 const { addon, calls, ready, runtime } = require("./native")
@@ -12,16 +12,16 @@ const { NOTHING, plainMessage } = require("./messages")
 const options = require("./options")
 
 const CHUNK = 64 * 1024
-// The longest part that lies in a chunk, as in src/socket.rs.
+// Length of the longest part that is stored in a chunk, as in src/socket.rs.
 const SMALL_MAX = 4096
 const LARGE = 1 << 30
 const MORE = 1 << 31
 const LENGTH = LARGE - 1
 const TOO_LONG = -(2 ** 31)
-// Parts of the first batch, and of the largest.
+// Maximal number of parts in the first batch, and in later ones.
 const FIRST_TABLE = 16
 const TABLE = 1024
-// Operations that wait for nothing between two turns of the event loop.
+// Number of operations without a wait between two turns of the event loop.
 const PATIENCE = 512
 // Number of consecutive attempts that may fail after a wake-up before the event loop gets a turn.
 const ATTEMPTS = 3
@@ -49,7 +49,7 @@ const COUNTS = [
 ]
 
 const PEERS = 0x54410005
-// What zmq_tautline_peer_t consists of: numbers of 64 bits, then of 32, the routing id, and texts.
+// Layout of zmq_tautline_peer_t: numbers of 64 bits, numbers of 32 bits, the routing id, and texts.
 const PEER_COUNTS = [
   "id",
   "since",
@@ -80,10 +80,10 @@ const PEER_TEXTS = [
 const PEER_SIZE =
   8 * PEER_COUNTS.length + 4 * PEER_SMALL + PEER_ROUTING_ID + PEER_TEXTS.reduce((sum, [, room]) => sum + room, 0)
 
-// Milliseconds between two looks at peers and subscriptions that are waited for.
+// Interval of the checks for peers or subscriptions during a wait, in milliseconds.
 const LOOK_AGAIN = 10
 
-// No socket's number.
+// Number that belongs to no socket.
 const NO_SOCKET = 2 ** 32 - 1
 
 const DONE = Promise.resolve()
@@ -96,7 +96,7 @@ let patience = PATIENCE
 const again = () => error("EAGAIN", "Operation was not possible or timed out")
 const closed = () => error("EBADF", "Socket is closed")
 
-// From the zmq_tautline_peer_t at this place.
+// Returns a peer from the zmq_tautline_peer_t at this offset.
 function peer(room, at) {
   const counts = new BigUint64Array(room, at, PEER_COUNTS.length)
   at += 8 * PEER_COUNTS.length
@@ -118,25 +118,25 @@ function peer(room, at) {
 
 class Socket {
   #native
-  // By which `calls` know it.
+  // The number of the socket for `calls`.
   #number
   #context
   #closed = false
-  // A proxy has it.
+  // True while a proxy uses the socket.
   #lent = false
   #observer = null
   #sendTimeout = -1
   #receiveTimeout = -1
-  // The last batch: of its `#count` parts the first `#next` have been taken, the next one begins at `#at`.
+  // The last batch. The first `#next` of its `#count` parts have been taken, and the next part begins at `#at`.
   #chunk = pool
   #table = null
   #count = 0
   #next = 0
   #at = 0
-  // Pending operations: { resolve, reject, timer }, and what is to be sent.
+  // Pending operations: { resolve, reject, timer }, for the writer also the message and its address.
   #reader = null
   #writer = null
-  // Whether a pending operation keeps the process alive.
+  // True if a pending operation keeps the process alive.
   #keepsAlive = true
 
   constructor(type, { context = contexts.context, ...given } = {}) {
@@ -228,13 +228,13 @@ class Socket {
     return result === 0 && --patience > 0 ? DONE : this.#sent(result, message, undefined)
   }
 
-  // With { routingId, group }.
+  // Sends to `address`: { routingId, group }.
   #sendAddressed(message, address) {
     if (this.#writer !== null) return Promise.reject(this.#busy("writing", "send"))
     return this.#sent(this.#attempt(message, address), message, address)
   }
 
-  // 0, AGAIN or another error.
+  // Tries to send. Returns 0, AGAIN or another error.
   #attempt(message, address) {
     if (address !== undefined) {
       const plain = plainMessage(message)
@@ -250,7 +250,7 @@ class Socket {
     const last = plain.length - 1
     for (let index = 0; index < last; index++) {
       const result = this.#sendPart(plain[index], true)
-      // Only the first part can be refused.
+      // Only the first part can fail.
       if (result !== 0) return result
     }
     return this.#sendPart(plain[last], false)
@@ -292,7 +292,7 @@ class Socket {
   receive() {
     if (this.#reader !== null) return Promise.reject(this.#busy("reading", "receive"))
     if (--patience <= 0) {
-      // The event loop has its turn, then it goes on as if nothing were there yet.
+      // Give the event loop a turn, then continue like a receive that had to wait.
       patience = PATIENCE
       const promise = this.#receiveLater()
       setImmediate(() => this.#progress())
@@ -323,13 +323,13 @@ class Socket {
     return reader
   }
 
-  // The next batch. The number of its parts, or an error.
+  // Receives the next batch. Returns the number of its parts, or an error.
   #fill() {
     if (pool.length - poolUsed < SMALL_MAX) {
       pool = Buffer.allocUnsafeSlow(CHUNK)
       poolUsed = 0
     }
-    // A socket whose batches are full gets larger ones. The first word says how many bytes of the chunk are used.
+    // After a full batch, the socket gets a larger table. The first word of the table is the number of bytes used in the chunk.
     if (this.#table === null) this.#table = new Uint32Array(1 + FIRST_TABLE)
     else if (this.#count === this.#table.length - 1 && this.#count < TABLE) {
       this.#table = new Uint32Array(1 + 4 * this.#count)
@@ -347,7 +347,7 @@ class Socket {
     return count
   }
 
-  // The next message of the batch; its last parts may be in another one.
+  // Takes the next message of the batch. Its last parts may be in the next batch.
   #take() {
     const first = this.#table[++this.#next]
     if ((first & MORE) === 0) return [this.#cut(first)]
@@ -393,18 +393,18 @@ class Socket {
 
   // ---- waiting
 
-  // Waits for what the pending operations need.
+  // Waits until the pending operations can continue.
   #arm() {
     const interest = (this.#reader === null ? 0 : POLLIN) | (this.#writer === null ? 0 : POLLOUT)
     if (calls.wait(this.#number, interest, this.#keepsAlive) !== 0) this.#progress()
   }
 
-  // The addon's call: the wait is over.
+  // Called by the addon at the end of a wait.
   [ready](status) {
     this.#progress()
   }
 
-  // Tries the pending operations, and waits again for what is left of them.
+  // Retries the pending operations. Waits again if an operation is still pending.
   #progress() {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       if (this.#closed || this.#lent) return
@@ -423,7 +423,7 @@ class Socket {
     try {
       result = this.#attempt(message, address)
     } catch (reason) {
-      // The memory was changed during the wait.
+      // The program changed the message's memory during the wait.
       this.#endWriting().reject(reason)
       return
     }
@@ -454,7 +454,7 @@ class Socket {
     return error("EBUSY", `Socket is busy ${doing}; only one ${operation} operation may be in progress at any time`)
   }
 
-  // ENOTSOCK says that the addon has no socket any more.
+  // Returns the error of an operation. ENOTSOCK means that the addon no longer has the socket.
   #failure(result, sending) {
     if (this.#closed) throw closed()
     return this.#lent ? error("EBUSY", "Socket is used by a proxy") : turnFailure(-result, this.type, sending)
@@ -510,7 +510,7 @@ class Socket {
     native: socket => socket.#native,
     sendAddressed: (socket, message, address) => socket.#sendAddressed(message, address),
     isBusy: socket => socket.#reader !== null || socket.#writer !== null,
-    // What was received and not taken.
+    // Returns the messages that the binding received and the program has not taken.
     leftover(socket) {
       const messages = []
       while (socket.#next < socket.#count) messages.push(socket.#take())

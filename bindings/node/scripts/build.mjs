@@ -1,10 +1,10 @@
 // Builds the addon and puts it beside the JavaScript that loads it, and the licences of the repository into the package.
 //
 //   node scripts/build.mjs          for this platform, with its own compiler and C library
-//   node scripts/build.mjs NAME...  for those of targets.mjs, with `cargo zigbuild` and for the oldest C library each: needs
+//   node scripts/build.mjs NAME...  for platforms of targets.mjs, with `cargo zigbuild` and the oldest C library of each. Needs
 //                                   cargo-zigbuild, zig and the target's standard library (rustup target add); `cargo xtask cross`
-//                                   has all of them, and tests what it builds
-//   --out FOLDER                    lays a copy of the package there, with the addons and the licences, and writes nothing here
+//                                   has all of them, and tests the addons
+//   --out FOLDER                    writes a copy of the package to FOLDER, with the addons and the licences, instead of this folder
 import { execFileSync } from "node:child_process"
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
@@ -18,7 +18,7 @@ export const host = createRequire(import.meta.url)("../lib/platform.js").platfor
 
 const LIBRARIES = { darwin: "libtautline_node.dylib", win32: "tautline_node.dll" }
 
-// The path of what Cargo builds: for this platform, or for `name` of targets.mjs.
+// Builds the addon for this platform, or for `name` of targets.mjs. Returns the path of Cargo's output.
 export function compile(name) {
   const metadata = execFileSync("cargo", ["metadata", "--format-version", "1", "--no-deps"], { cwd: root })
   const directory = JSON.parse(metadata).target_directory
@@ -28,10 +28,10 @@ export function compile(name) {
     return join(directory, "addon", LIBRARIES[process.platform] ?? "libtautline_node.so")
   }
   const target = targets[name]
-  if (target === undefined) throw new Error(`${name} is none of ${Object.keys(targets).join(", ")}`)
+  if (target === undefined) throw new Error(`unknown platform ${name}; choose one of ${Object.keys(targets).join(", ")}`)
   const env = { ...process.env }
   const triple = target.triple.replace(/\.[\d.]+$/, "")
-  // A shared library needs musl as one too, which is not what the compiler takes by itself.
+  // A shared library needs musl as a shared library. By default, the compiler links musl statically.
   if (target.libc === "musl") env[`CARGO_TARGET_${triple.toUpperCase().replaceAll("-", "_")}_RUSTFLAGS`] = "-C target-feature=-crt-static"
   execFileSync("cargo", ["zigbuild", ...options, "--target", target.triple], { cwd: root, stdio: "inherit", env })
   return join(directory, triple, "addon", "libtautline_node.so")
@@ -41,7 +41,7 @@ export function licences(folder) {
   for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(join(root, "..", "..", licence), join(folder, licence))
 }
 
-// Copies `files`, as package.json lists them, and its README; not the addons that a clone has built.
+// Copies the `files` of package.json and the README, without the addons that a clone has built.
 export function copyPackage(from, files, to) {
   for (const name of [...files, "README.md"]) {
     const [directory, pattern] = name.includes("*") ? [".", new RegExp(`^${name.replaceAll(".", "\\.").replace("*", ".*")}$`)] : []
@@ -53,7 +53,7 @@ export function copyPackage(from, files, to) {
   }
 }
 
-// Builds for `name` of targets.mjs, or for this platform, and puts the addon into the package in `folder`; where it is then.
+// Builds the addon for `name` of targets.mjs, or for this platform, and puts it into the package in `folder`. Returns its path.
 export function build(name, folder = root) {
   const place = join(folder, "lib", `tautline.${name ?? host}.node`)
   copyFileSync(compile(name), place)

@@ -1,4 +1,4 @@
-// What the packages ask of a shared library's file, and the one thing that they change in it. All are little-endian.
+// Checks the files of shared libraries for the packages, and changes one flag in them. All files are little-endian.
 import { readFileSync } from "node:fs"
 
 const MACHINES = { x64: 62, arm64: 183, arm: 40 }
@@ -6,7 +6,7 @@ const PT_DYNAMIC = 2
 const DT_FLAGS_1 = 0x6ffffffbn
 const DF_1_NODELETE = 8n
 
-// Throws if the file was built for something else than { cpu, libc }. The oldest glibc that it loads with, or undefined with musl.
+// Throws if the file was not built for { cpu, libc }. Returns the oldest glibc that can load it, or undefined for musl.
 export function inspect(file, { cpu, libc }) {
   const bytes = readFileSync(file)
   if (bytes.toString("latin1", 0, 4) !== "\x7fELF" || bytes.readUInt16LE(18) !== MACHINES[cpu]) throw new Error(`${file} is not for ${cpu}`)
@@ -15,7 +15,7 @@ export function inspect(file, { cpu, libc }) {
   return libc === "glibc" ? `2.${Math.max(...minors)}` : undefined
 }
 
-// The bytes of a library that stays when it is closed, as `ld -z nodelete` links it.
+// Returns the bytes of the library with the flag of `ld -z nodelete`, which keeps the library loaded when it is closed.
 export function thatStays(file) {
   const bytes = readFileSync(file)
   const [table, size, count] = [Number(bytes.readBigUInt64LE(32)), bytes.readUInt16LE(54), bytes.readUInt16LE(56)]

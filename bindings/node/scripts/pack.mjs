@@ -3,13 +3,13 @@
 //
 //   node scripts/pack.mjs [--out FOLDER] [--build NAME]... [--addon NAME=FILE]... [--library NAME=FILE]...
 //
-//   --out FOLDER         instead of npm in the target folder of the repository
-//   --build NAME         builds the addon for a platform of targets.mjs as build.mjs does; without --build and --addon this platform's
-//                        own is built, for the C library that is installed
+//   --out FOLDER         folder for the packages, instead of npm in the target folder of the repository
+//   --build NAME         builds the addon for a platform of targets.mjs as build.mjs does. Without --build and --addon, the script
+//                        builds the addon for this platform and its installed C library
 //   --addon NAME=FILE    an addon that was built elsewhere
-//   --library NAME=FILE  a libzmq.so.5, stripped or not; without any `tautline-zeromq` is not made
+//   --library NAME=FILE  a libzmq.so.5, stripped or not. Without this option, the script does not make `tautline-zeromq`
 //
-// Every file of a package has the same date, so the same files make the same packages. Nothing is published.
+// Every file of a package has the same date, so equal files make equal packages. The script does not publish the packages.
 import { execFileSync } from "node:child_process"
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -31,7 +31,7 @@ const libraries = new Map(values.library.map(pair))
 
 function pair(text) {
   const [name, ...rest] = text.split("=")
-  if (!(name in targets) || rest.length === 0) throw new Error(`${text} is not NAME=FILE with one of ${Object.keys(targets)}`)
+  if (!(name in targets) || rest.length === 0) throw new Error(`${text} is not NAME=FILE with a NAME of ${Object.keys(targets)}`)
   const file = resolve(rest.join("="))
   const glibc = inspect(file, targets[name])
   console.log(`${name}: ${file}${glibc === undefined ? "" : `, which needs glibc ${glibc}`}`)
@@ -43,7 +43,7 @@ try {
   mkdirSync(out, { recursive: true })
   const main = read(root)
   pack(root, main, folder => copyPackage(root, main.files, folder))
-  const about = "This is no package to depend on: npm installs it along with"
+  const about = "Do not depend on this package. npm installs it together with"
   for (const [name, file] of addons) {
     pack(root, forPlatform(main, main.name, name, "The addon", `tautline.${name}.node`), folder => {
       copyFileSync(file, join(folder, `tautline.${name}.node`))
@@ -71,11 +71,11 @@ function read(folder) {
   return JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
 }
 
-// What the package of one platform says of itself.
+// Returns the package.json of one platform's package.
 function forPlatform({ version, license, repository, engines }, whose, name, what, file) {
   const { os, cpu, libc } = targets[name.replace(/^libzmq-/, "")]
   const description = `${what} of ${whose} for ${os} on ${cpu} with ${libc}`
-  // A file that the system's loader has to find cannot stay within an archive, as Yarn keeps packages.
+  // Yarn keeps packages in archives, where the system's loader cannot find the file.
   const preferUnplugged = true
   return {
     name: `@tautline/${name}`, version, description, license, repository,

@@ -1,4 +1,4 @@
-// The platforms that the package has addons for: npm's words for each, and the compiler's with the oldest C library.
+// The platforms that have addons: the names of npm for each, and the compiler's triple with the oldest C library.
 export const targets = {
   "linux-x64-gnu": { os: "linux", cpu: "x64", libc: "glibc", triple: "x86_64-unknown-linux-gnu.2.17" },
   "linux-x64-musl": { os: "linux", cpu: "x64", libc: "musl", triple: "x86_64-unknown-linux-musl" },

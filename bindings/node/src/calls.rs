@@ -1,5 +1,5 @@
-//! The calls that are made for every message or batch, straight on Node-API: what napi-rs does around a method (finding the native
-//! object, guarding it) takes several times as long as sending a small message. A socket is named by its number in the runtime.
+//! The calls for every message or batch, directly on Node-API. napi-rs finds and guards the native object around each method, which
+//! takes several times as long as sending a small message. These calls name a socket by its number in the runtime.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +14,10 @@ use crate::runtime::{Shared, check};
 use crate::socket::Inner;
 use crate::view;
 
-/// Most arguments of a call.
+/// Maximal number of arguments of a call.
 const MOST: usize = 4;
 
-/// The arguments of a call of JavaScript's.
+/// The arguments of a call from JavaScript.
 pub(crate) struct Arguments<'a> {
     env: Env,
     values: &'a [sys::napi_value; MOST],
@@ -26,7 +26,7 @@ pub(crate) struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     fn number(&self, index: usize) -> u32 {
         let mut number = 0;
-        // SAFETY: a value of this environment (undefined where there was no argument); if it is no number, 0 stays.
+        // SAFETY: a value of this environment (undefined if the argument is missing). If it is not a number, `number` stays 0.
         unsafe { sys::napi_get_value_uint32(self.env.raw(), self.values[index], &mut number) };
         number
     }
@@ -54,13 +54,13 @@ impl<'a> Arguments<'a> {
 /// A call on a socket.
 type Call = fn(&Rc<Inner>, &Arguments<'_>) -> i32;
 
-/// `send(socket, bytes, more)`: 0 or an error.
+/// `send(socket, bytes, more)`: returns 0 or an error.
 fn send(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     let Some(part) = arguments.bytes(1) else { return code(Error::Fault) };
     socket.send(part, arguments.flag(2))
 }
 
-/// `sendText(socket, string, more)`: 0, an error, or the least number if the text is too long for this call.
+/// `sendText(socket, string, more)`: returns 0, an error, or `i32::MIN` if the text is too long for this call.
 fn send_text(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     let mut room = [0; TEXT_ROOM];
     match view::text(arguments.env.raw(), arguments.values[1], &mut room) {
@@ -69,10 +69,11 @@ fn send_text(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     }
 }
 
-/// A text of up to so many bytes is sent without a detour.
+/// Size of the buffer on the stack for text. A text of at most 1,019 bytes fits ([`view::text`] needs 5 spare bytes). JavaScript
+/// encodes longer texts itself.
 const TEXT_ROOM: usize = 1024;
 
-/// `receive(socket, chunk, offset, table)`: the number of parts, or an error; see [`Inner::receive`].
+/// `receive(socket, chunk, offset, table)`: returns the number of parts, or an error; see [`Inner::receive`].
 fn receive(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     let (Some(chunk), Some(table)) = (arguments.bytes_mut(1), arguments.words_mut(3)) else {
         return code(Error::Fault);
@@ -80,8 +81,9 @@ fn receive(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     socket.receive(chunk.get_mut(arguments.number(2) as usize..).unwrap_or(&mut []), table)
 }
 
-/// `wait(socket, interest, keepAlive)` for POLLIN (1), POLLOUT (2), both or no longer (0). 0: the runtime's function is called at the end
-/// of the wait; 1: it is over already; or an error.
+/// `wait(socket, interest, keepAlive)` waits for POLLIN (1), POLLOUT (2) or both (3). Returns 1 if the wait is over at once, an error,
+/// or 0 if it goes on; the runtime then calls its function at the end of the wait. Interest 0 ends a wait, and returns 0 without a
+/// later call.
 fn wait(socket: &Rc<Inner>, arguments: &Arguments<'_>) -> i32 {
     socket.watched.wait((arguments.number(1) & 3) as i16, arguments.flag(2))
 }
@@ -100,8 +102,8 @@ unsafe extern "C" fn entry<const CALL: usize>(
     let mut values = [ptr::null_mut(); MOST];
     let mut data = ptr::null_mut();
     let mut result = ptr::null_mut();
-    // SAFETY: a call by Node-API with its own environment and info. The data is the reference that `calls` has kept for this function,
-    // which lives as long as the function.
+    // SAFETY: a call by Node-API with its own environment and info. The data is the reference that `calls` keeps for this function.
+    // The reference lives as long as the function.
     unsafe {
         sys::napi_get_cb_info(env, info, &mut count, values.as_mut_ptr(), ptr::null_mut(), &mut data);
         let Some(shared) = data.cast::<Shared>().as_ref() else { return result };
@@ -117,12 +119,12 @@ unsafe extern "C" fn entry<const CALL: usize>(
     result
 }
 
-/// An object with these functions.
+/// Returns an object with these functions.
 pub(crate) fn calls<'a>(env: Env, shared: &Rc<Shared>) -> Result<Unknown<'a>> {
     let raw = env.raw();
     let mut object = ptr::null_mut();
-    // SAFETY: the environment of the calling function, values of it, and places to write to. Each function keeps a reference to the
-    // runtime and gives it back when it is collected.
+    // SAFETY: the environment of the calling function, its values, and places to write to. Each function keeps a reference to the
+    // runtime, and its finalizer releases the reference.
     unsafe {
         check(sys::napi_create_object(raw, &mut object))?;
         for (name, entry) in CALLS {
@@ -139,6 +141,6 @@ pub(crate) fn calls<'a>(env: Env, shared: &Rc<Shared>) -> Result<Unknown<'a>> {
 }
 
 unsafe extern "C" fn forget(_env: sys::napi_env, data: *mut c_void, _hint: *mut c_void) {
-    // SAFETY: the reference that `calls` has kept for the function that is gone.
+    // SAFETY: the reference that `calls` kept for the collected function.
     drop(unsafe { Rc::from_raw(data.cast_const().cast::<Shared>()) });
 }

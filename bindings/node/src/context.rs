@@ -1,4 +1,4 @@
-//! Contexts: the one that all threads of a process share, and others.
+//! Contexts: the shared context of all threads of a process, and separate contexts.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use tautline_core as core;
 use crate::errors::{code, outcome};
 use crate::runtime::Runtime;
 
-/// The context of sockets that name none.
+/// The default context of sockets.
 pub(crate) fn shared() -> &'static core::Context {
     static SHARED: OnceLock<core::Context> = OnceLock::new();
     SHARED.get_or_init(core::Context::new)
@@ -19,7 +19,7 @@ pub struct NativeContext(pub(crate) core::Context);
 
 #[napi]
 impl NativeContext {
-    /// The shared one, or a new one that ends with `runtime`.
+    /// Returns the shared context, or a new one that ends with `runtime`.
     #[napi(constructor, catch_unwind)]
     pub fn new(runtime: &Runtime, is_shared: bool) -> Self {
         if is_shared {
@@ -30,13 +30,13 @@ impl NativeContext {
         NativeContext(context)
     }
 
-    /// 0 or an error.
+    /// Returns 0 or an error.
     #[napi(catch_unwind)]
     pub fn set(&self, option: i32, value: i32) -> i32 {
         outcome(self.0.set(option, value))
     }
 
-    /// The value, or an error. No option of a context is negative, but for those that cannot be read.
+    /// Returns the value or an error. The value of a readable option of a context is never negative.
     #[napi(catch_unwind)]
     pub fn get(&self, option: i32) -> i32 {
         self.0.get(option).unwrap_or_else(code)

@@ -1,4 +1,4 @@
-//! Errors travel to JavaScript as negative errno numbers; the exceptions are made there.
+//! Errors go to JavaScript as negative errno numbers. The JavaScript code creates the exceptions.
 
 use napi_derive::napi;
 use tautline_core::Error;
@@ -8,19 +8,19 @@ pub(crate) fn code(error: Error) -> i32 {
     -error.errno()
 }
 
-/// Returns 0, or the number that is reported for the error.
+/// Returns 0, or the number that a call reports for the error.
 pub(crate) fn outcome(result: Result<(), Error>) -> i32 {
     result.map_or_else(code, |()| 0)
 }
 
-/// The system's text for an errno.
+/// Returns the system's text for an errno.
 #[napi]
 pub fn error_text(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// The errno of an error by its name, for those that are not of the system.
+/// Returns the names and numbers of the errors that the system does not define.
 #[napi]
 pub fn own_errors() -> Vec<(String, i32)> {
     [

@@ -3,15 +3,19 @@
 //! ```text
 //!  lib/*.js      classes, promises, options by name
 //!     │  numbers and byte arrays: 0 or more is a result, less is an errno
-//!  calls.rs      what is called for every message or batch
+//!  calls.rs      the calls for every message or batch
 //!  socket.rs     one socket: send, receive many, options, endpoints
-//!  readiness.rs  when a socket may go on: its descriptors in the event loop
-//!  runtime.rs    what the sockets of one JavaScript thread share, and its end
-//!  uv.rs         the few functions of libuv that this takes
+//!  readiness.rs  waiting for a socket: its descriptors in the event loop
+//!  runtime.rs    shared state of the sockets of one JavaScript thread, and the end of the thread
+//!  uv.rs         the functions of libuv that this crate uses
 //! ```
 //!
-//! All of it runs on the thread of its JavaScript environment; only a proxy has a thread of its own. Nothing here blocks but the end
-//! of the process, which waits for what is queued as `zmq_ctx_term(3)` does.
+//! The code runs on the thread of its JavaScript environment. A proxy and the end of a context have their own threads. Three calls
+//! block the JavaScript thread:
+//!
+//! - `bind` and `unbind` of a host name wait for the resolver.
+//! - `has` waits at most 10 µs for connections.
+//! - The end of the JavaScript thread waits until the queued messages of its contexts are sent, as `zmq_ctx_term(3)` does.
 
 mod calls;
 mod context;
@@ -27,14 +31,15 @@ use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use tautline_core::{Secret, public_key, z85};
 
-/// The public key of the secret one that is given, and that; 40 characters of Z85 each.
+/// Returns the public key of a secret key of 32 bytes, and the secret key, as 40 characters of Z85 each. `None` if the length is
+/// wrong.
 #[napi(catch_unwind)]
 pub fn curve_keys(secret: Uint8Array) -> Option<Vec<String>> {
     let secret = Secret::new(secret.as_ref().try_into().ok()?);
     Some(vec![text(&public_key(&secret)), text(&secret)])
 }
 
-/// The version of Tautline.
+/// Returns the version of Tautline.
 #[napi(catch_unwind)]
 pub fn tautline_version() -> &'static str {
     tautline_core::version()

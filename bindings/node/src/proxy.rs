@@ -1,4 +1,4 @@
-//! A proxy between two sockets, in a thread of its own.
+//! Runs a proxy between two sockets in a separate thread.
 
 use napi_derive::napi;
 use tautline_core::{self as core, Error, Flags, SocketType};
@@ -7,8 +7,10 @@ use crate::context::NativeContext;
 use crate::errors::code;
 use crate::socket::NativeSocket;
 
-/// Takes both sockets away from JavaScript and joins them until the PAIR bound to `control` says TERMINATE. Then the sockets are closed,
-/// and the errno of the end goes to that PAIR, 4 bytes. Returns 0 or an error; then both sockets are as before.
+/// Takes both sockets away from JavaScript and forwards messages between them, until the PAIR bound to `control` sends TERMINATE or a
+/// socket fails. Then the thread closes the sockets and sends an errno to that PAIR as 4 bytes, 0 after TERMINATE.
+///
+/// Returns 0 or an error. JavaScript keeps both sockets after an error, unless the thread could not be created: then both are closed.
 #[napi(catch_unwind)]
 pub fn start_proxy(
     front: &NativeSocket,
@@ -39,6 +41,6 @@ fn start(
         // If the peer has closed its PAIR, the result is not needed.
         let _ = steering.send(&errno.to_ne_bytes(), Flags::DONTWAIT);
     };
-    // If there is no thread to be had the sockets are closed with the closure.
+    // If the thread cannot be created, dropping the closure closes the sockets.
     std::thread::Builder::new().name("tautline-proxy".into()).spawn(work).map(drop).map_err(Error::from)
 }

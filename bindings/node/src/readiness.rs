@@ -1,12 +1,12 @@
-//! When a socket may go on: its descriptors in the event loop of its thread.
+//! Waits for a socket: its descriptors are in the event loop of its thread.
 //!
-//! A wait goes by the engine's wait rule, in steps. First it looks again in each turn of the loop for some microseconds, which is about
-//! what a change of threads would cost; then the loop sleeps in its own `epoll` on the socket's descriptors and the thread reads by
-//! itself. So a message from the network wakes one thread, this one.
+//! A wait follows the engine's wait rule, in steps. First it checks the socket in each turn of the loop for some microseconds, about as
+//! long as a thread switch takes. Then the loop sleeps in its own `epoll` on the socket's descriptors, and the thread itself reads. A
+//! message from the network therefore wakes only this thread.
 //!
-//! A wait holds its JavaScript socket; a socket that nobody waits for can be collected, which closes it. Descriptors stay in the loop's
-//! set from one wait to the next, as taking them out and in again costs two system calls; they are taken out when they report
-//! something that nobody waits for.
+//! A wait holds its JavaScript socket. Without a wait, the garbage collector may collect the socket, which closes it. Descriptors stay
+//! in the loop's set between waits, because removing and adding them again costs two system calls. If a descriptor reports an event
+//! while no operation waits, the loop stops watching the socket's descriptors.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
@@ -20,21 +20,21 @@ use crate::errors::code;
 use crate::runtime::Shared;
 use crate::uv::{Idle, Kind, Listener, Poll};
 
-/// The wait is over and the operation can be retried.
+/// Result of a wait that is over: the operation can be retried.
 pub(crate) const READY: i32 = 1;
-/// It goes on.
+/// Result of a wait that goes on.
 const PENDING: i32 = 0;
 
 /// A socket and its wait.
 pub(crate) struct Watched {
     shared: Rc<Shared>,
     socket: RefCell<Option<core::Socket>>,
-    /// The JavaScript socket, weak but while it waits.
+    /// Reference to the JavaScript socket. The reference is weak, except during a wait.
     peer: Cell<sys::napi_ref>,
     wait: RefCell<Wait>,
-    /// Handles that libuv knows; while there are any, one reference to this is theirs.
+    /// Number of handles that libuv knows. While it is above 0, the handles own one reference to this object.
     handles: Cell<usize>,
-    /// Sent when the thread ends before the socket was closed.
+    /// Message to send if the thread ends while the socket is open.
     farewell: Cell<&'static [u8]>,
 }
 
@@ -51,7 +51,7 @@ struct Wait {
 }
 
 impl Watched {
-    /// `peer` is a weak reference, this socket's from now on.
+    /// Takes over `peer`, a weak reference.
     pub(crate) fn new(shared: Rc<Shared>, socket: core::Socket, peer: sys::napi_ref) -> Rc<Watched> {
         Rc::new(Watched {
             shared,
@@ -63,7 +63,7 @@ impl Watched {
         })
     }
 
-    /// Calls the socket; [`Error::NotSocket`] if it is closed or lent.
+    /// Calls the socket. Returns [`Error::NotSocket`] if it is closed or lent.
     #[inline]
     pub(crate) fn with<T>(
         &self,
@@ -72,8 +72,8 @@ impl Watched {
         self.socket.borrow_mut().as_mut().map_or(Err(Error::NotSocket), call)
     }
 
-    /// Waits for `interest` instead of what was waited for before; 0 ends a wait. Returns PENDING, and the runtime is told of the end;
-    /// or how the wait has ended at once: READY or an error.
+    /// Waits for `interest`, which replaces the interest of an earlier wait. Returns READY or an error if the wait ends at once, or else
+    /// PENDING; the runtime then calls JavaScript at the end. Interest 0 ends a wait, and returns PENDING without a later call.
     pub(crate) fn wait(self: &Rc<Self>, interest: i16, keep_alive: bool) -> i32 {
         {
             let wait = &mut *self.wait.borrow_mut();
@@ -104,7 +104,7 @@ impl Watched {
         status
     }
 
-    /// One look, or a few.
+    /// Checks the socket, as the wait rule demands. If the wait goes on, starts the handles for the next check.
     fn turn(&self) -> i32 {
         let mut socket = self.socket.borrow_mut();
         let Some(socket) = socket.as_mut() else { return code(Error::NotSocket) };
@@ -129,14 +129,14 @@ impl Watched {
         }
     }
 
-    /// Looks again soon: something else than a wait has taken note of the news.
+    /// Checks the socket again in the next turn of the loop. Another call may have consumed the event that a wait needs.
     pub(crate) fn look_again(&self) {
         if let Wait { interest: 1.., idle: Some(idle), .. } = &mut *self.wait.borrow_mut() {
             idle.start::<Watched>();
         }
     }
 
-    /// The wait is over.
+    /// Ends the wait.
     fn settle(&self, wait: &mut Wait) {
         wait.interest = 0;
         wait.patience = Patience::default();
@@ -152,7 +152,7 @@ impl Watched {
             poll.rest();
         }
         if std::mem::take(&mut wait.holds) {
-            // SAFETY: a reference of this environment, alive until `close` takes it; its count was raised by `hold`.
+            // SAFETY: a reference of this environment, alive until `close` takes it. `hold` raised its count.
             unsafe { sys::napi_reference_unref(self.shared.env(), self.peer.get(), ptr::null_mut()) };
         }
     }
@@ -172,13 +172,13 @@ impl Watched {
         }
     }
 
-    /// Makes the handles, once.
+    /// Creates the handles. Called once.
     fn open(self: &Rc<Self>, wait: &mut Wait) -> Result<(), Error> {
         let descriptors = self.with(|socket| socket.descriptors().map_err(Error::from))?;
         let listener = NonNull::from(&**self);
         let uv = self.shared.uv;
-        // SAFETY: the loop of this thread, as everything of an environment happens on its thread; the reference kept below, which is
-        // given back when the last handle is closed, keeps the listener alive.
+        // SAFETY: the loop of this thread, because an environment runs only on its own thread. `opened` keeps a reference, which keeps
+        // the listener alive until the last handle is closed.
         let idle = unsafe { Idle::new(uv, listener) }.ok_or(Error::TooManyFiles)?;
         wait.idle = Some(idle);
         self.opened();
@@ -201,7 +201,7 @@ impl Watched {
         self.shared.handle_opened();
     }
 
-    /// Ends the wait and gives the socket away.
+    /// Ends the wait and returns the socket.
     pub(crate) fn take(&self) -> Option<core::Socket> {
         {
             let wait = &mut *self.wait.borrow_mut();
@@ -218,7 +218,7 @@ impl Watched {
         *self.socket.borrow_mut() = Some(socket);
     }
 
-    /// To be sent at the end of the thread, if the socket is still open then.
+    /// Sets the message to send at the end of the thread, if the socket is still open.
     pub(crate) fn set_farewell(&self, message: &'static [u8]) {
         self.farewell.set(message);
     }
@@ -226,23 +226,23 @@ impl Watched {
     pub(crate) fn say_farewell(&self) {
         let message = self.farewell.take();
         if !message.is_empty() {
-            // Without a peer there is nobody to say it to.
+            // Sending fails if there is no peer. Then the message is not needed.
             let _ = self.with(|socket| socket.send(message, Flags::DONTWAIT));
         }
     }
 
-    /// Closes the socket and everything that belongs to it. A second time it does nothing.
+    /// Closes the socket and its handles, and deletes its reference. A second call has no effect.
     pub(crate) fn close(&self) {
         drop(self.take());
         close_handles(&mut self.wait.borrow_mut());
         let peer = self.peer.replace(ptr::null_mut());
         if !peer.is_null() {
-            // SAFETY: this socket's reference, deleted once; the environment is there, at its end too.
+            // SAFETY: this socket's reference, deleted once. The environment still exists, even during its end.
             unsafe { sys::napi_delete_reference(self.shared.env(), peer) };
         }
     }
 
-    /// The loop's call: goes on with the wait, and tells if it is over.
+    /// Continues the wait for the loop, and notifies JavaScript if the wait is over.
     fn go_on(&self) {
         let status = self.turn();
         if status != PENDING {
@@ -278,14 +278,14 @@ impl Listener for Watched {
     }
 
     unsafe fn closed(listener: NonNull<Self>) {
-        // SAFETY: alive by the reference that is given back below.
+        // SAFETY: the reference that is released below keeps the listener alive.
         let (left, shared) = unsafe {
             let watched = listener.as_ref();
             watched.handles.set(watched.handles.get() - 1);
             (watched.handles.get(), watched.shared.clone())
         };
         if left == 0 {
-            // SAFETY: the reference that `opened` kept with the first handle.
+            // SAFETY: the reference that `opened` kept for the first handle.
             drop(unsafe { Rc::from_raw(listener.as_ptr().cast_const()) });
         }
         shared.handle_closed();

@@ -1,4 +1,4 @@
-//! What the sockets of one JavaScript thread share: its event loop, whom to call, and how all of it ends with the thread.
+//! Shared state of the sockets of one JavaScript thread: its event loop, the function to call, and the end of the thread.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -16,27 +16,27 @@ use crate::context;
 use crate::socket::Inner;
 use crate::uv::{self, Listener, Prepare};
 
-/// Time at the end of the process after which it reports the messages that it waits for.
+/// Time that the end of a thread waits for queued messages before it prints a notice.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// One for each JavaScript environment: the main thread, and each worker thread.
+/// State of a JavaScript environment. The main thread and each worker thread have one.
 pub(crate) struct Shared {
     env: sys::napi_env,
     pub(crate) uv: *mut uv::Loop,
-    /// The function `(socket, status)` of `lib/`, called when a socket may go on.
+    /// The function `(socket, status)` of `lib/`, called at the end of a wait.
     on_ready: sys::napi_ref,
     /// Context that identifies the calls to Node's async hooks.
     place: sys::napi_async_context,
-    /// By number; those that are open.
+    /// The open sockets, by number.
     sockets: RefCell<Vec<Option<Rc<Inner>>>>,
     free: RefCell<Vec<u32>>,
-    /// Those that have sent something in this turn of the loop.
+    /// Sockets that sent a message in this turn of the loop.
     senders: RefCell<Vec<Rc<Inner>>>,
     turn_end: RefCell<Option<Prepare>>,
     contexts: RefCell<Vec<core::Context>>,
     open_handles: Cell<usize>,
     is_main: bool,
-    /// Set at the end, until the last handle is gone.
+    /// The hook of the environment's end. Set from the start of the end until the last handle is closed.
     ending: Cell<sys::napi_async_cleanup_hook_handle>,
 }
 
@@ -45,7 +45,7 @@ pub struct Runtime(pub(crate) Rc<Shared>);
 
 #[napi]
 impl Runtime {
-    /// `onReady(socket, status)` is called, as a turn of its own, when the wait of a socket is over.
+    /// Creates the runtime. It calls `onReady(socket, status)` at the end of each wait, as a separate callback of the loop.
     #[napi(constructor)]
     pub fn new(env: Env, on_ready: Unknown<'_>, is_main: bool) -> Result<Self> {
         let raw = env.raw();
@@ -75,19 +75,19 @@ impl Runtime {
             ending: Cell::new(ptr::null_mut()),
         });
         let argument = Rc::into_raw(shared.clone()).cast_mut().cast::<c_void>();
-        // SAFETY: the hook gets the reference that was taken for it, once.
+        // SAFETY: the hook gets the reference taken for it, and runs once.
         unsafe { check(sys::napi_add_async_cleanup_hook(raw, Some(end), argument, ptr::null_mut()))? };
         shared.watch_turns();
         Ok(Runtime(shared))
     }
 
-    /// The functions for every message: `send`, `sendText`, `receive`, `wait`.
+    /// Returns the functions for every message: `send`, `sendText`, `receive`, `wait`.
     #[napi]
     pub fn calls<'a>(&self, env: Env) -> Result<Unknown<'a>> {
         calls(env, &self.0)
     }
 
-    /// The context ends when the thread does.
+    /// Terminates the context at the end of the thread.
     pub(crate) fn adopt(&self, context: core::Context) {
         self.0.contexts.borrow_mut().push(context);
     }
@@ -97,7 +97,8 @@ pub(crate) fn check(status: sys::napi_status) -> Result<()> {
     if status == sys::Status::napi_ok { Ok(()) } else { Err(Error::from_status(Status::from(status))) }
 }
 
-/// The environment ends: closes all sockets, then waits for their handles, then for what is queued.
+/// Ends the environment: closes all sockets, then blocks until the queued messages of the thread's contexts are sent. Node then waits
+/// for the handles to close. The main thread also terminates the shared context.
 unsafe extern "C" fn end(handle: sys::napi_async_cleanup_hook_handle, argument: *mut c_void) {
     // SAFETY: the reference taken for this hook in `Runtime::new`; it is called once.
     let shared = unsafe { Rc::from_raw(argument.cast_const().cast::<Shared>()) };
@@ -120,7 +121,8 @@ unsafe extern "C" fn end(handle: sys::napi_async_cleanup_hook_handle, argument: 
     shared.end_if_done();
 }
 
-/// As zmq_ctx_term(3): what is queued is sent, for at most each socket's linger time.
+/// Terminates the context as zmq_ctx_term(3) does. Blocks until the queued messages are sent, for at most each socket's linger time.
+/// Returns at once if there is no thread for it.
 fn terminate(context: core::Context) {
     let (done, ended) = mpsc::channel::<()>();
     let work = move || {
@@ -132,7 +134,7 @@ fn terminate(context: core::Context) {
     }
     if ended.recv_timeout(SILENT) == Err(mpsc::RecvTimeoutError::Timeout) {
         eprintln!(
-            "tautline: waiting until queued messages are sent; `linger` and `context.blocky` say for how long"
+            "tautline: waiting until queued messages are sent; `linger` and `context.blocky` limit the time"
         );
         let _ = ended.recv();
     }
@@ -143,7 +145,7 @@ impl Shared {
         self.env
     }
 
-    /// The number of a socket that is made by `make` from it.
+    /// Reserves a number, and returns the socket that `make` creates with it.
     pub(crate) fn enlist(&self, make: impl FnOnce(u32) -> Rc<Inner>) -> Rc<Inner> {
         let mut sockets = self.sockets.borrow_mut();
         let number = self.free.borrow_mut().pop().unwrap_or(sockets.len() as u32);
@@ -168,14 +170,14 @@ impl Shared {
         self.sockets.borrow().get(number as usize)?.clone()
     }
 
-    /// A socket has sent something: it is flushed at the end of the turn.
+    /// Notes a socket that sent a message. It is flushed at the end of the turn.
     pub(crate) fn has_sent(&self, socket: &Rc<Inner>) {
         self.senders.borrow_mut().push(socket.clone());
     }
 
-    /// From now on what was sent in a turn of the loop is flushed at its end, before the loop sleeps.
+    /// Starts flushing at the end of each turn: the messages sent in a turn are written before the loop sleeps.
     fn watch_turns(self: &Rc<Self>) {
-        // SAFETY: the loop of this thread; the reference kept here is given back when the handle is closed.
+        // SAFETY: the loop of this thread. The reference kept here is released when the handle is closed.
         let turn_end = unsafe { Prepare::new(self.uv, NonNull::from(&**self)) };
         if let Some(mut turn_end) = turn_end {
             let _ = Rc::into_raw(self.clone());
@@ -194,12 +196,12 @@ impl Shared {
         self.end_if_done();
     }
 
-    /// Node goes on with the end of the environment when all handles are gone.
+    /// Lets Node continue the end of the environment after all handles are closed.
     fn end_if_done(&self) {
         if self.open_handles.get() == 0 {
             let handle = self.ending.replace(ptr::null_mut());
             if !handle.is_null() {
-                // SAFETY: the handle that the hook was called with, given back once.
+                // SAFETY: the handle that Node passed to the hook, removed once.
                 unsafe { sys::napi_remove_async_cleanup_hook(handle) };
             }
         }
@@ -212,8 +214,8 @@ impl Shared {
         }
         let env = self.env;
         let mut scope = ptr::null_mut();
-        // SAFETY: called by the loop, on the environment's thread; the references are alive until the end, which was ruled out. What
-        // is created here is gone with the scope.
+        // SAFETY: called by the loop, on the environment's thread. The references live until the end of the environment, which the
+        // check above excludes. The values created here live as long as the scope.
         unsafe {
             if sys::napi_open_handle_scope(env, &mut scope) != sys::Status::napi_ok {
                 return;
@@ -252,14 +254,14 @@ impl Listener for Shared {
         for socket in &senders {
             socket.flush();
         }
-        // Keeps its memory.
+        // Reuse the memory of the list.
         let mut senders = senders;
         senders.clear();
         *self.senders.borrow_mut() = senders;
     }
 
     unsafe fn closed(listener: NonNull<Self>) {
-        // SAFETY: the reference that `watch_turns` has kept, given back once: there is one handle.
+        // SAFETY: the reference that `watch_turns` kept. There is one handle, so it is released once.
         let shared = unsafe { Rc::from_raw(listener.as_ptr().cast_const()) };
         shared.handle_closed();
     }

@@ -1,4 +1,4 @@
-//! One socket, as JavaScript calls it. Results are numbers: an errno, negative, or what the method says.
+//! One socket, as JavaScript calls it. Results are numbers: a negative errno, or a value that the method describes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,17 +17,17 @@ use crate::readiness::Watched;
 use crate::runtime::{Runtime, Shared};
 use crate::view;
 
-/// In the table of a batch: the part is not in the chunk, `take_large` has it.
+/// Flag in the table of a batch: the part is not in the chunk; `take_large` returns it.
 const LARGE: u32 = 1 << 30;
-/// In the table of a batch: more parts of the same message follow.
+/// Flag in the table of a batch: more parts of the same message follow.
 const MORE: u32 = 1 << 31;
-/// Parts beyond this length get memory of their own, so that keeping one does not keep a chunk for long.
+/// Longer parts get separate memory, so that a kept part does not keep a whole chunk.
 const SMALL_MAX: usize = 4096;
-/// A batch ends with so many bytes of large parts.
+/// A batch ends after the message whose large parts bring their total to this many bytes. The total may exceed it by that message.
 const LARGE_BYTES: usize = 256 * 1024;
-/// Only the newest message counts, so none is taken before it is asked for.
+/// ZMQ_CONFLATE. Only the newest message counts, so the binding takes a message only when the program asks for it.
 const CONFLATE: i32 = 54;
-/// Reading it takes note of the news.
+/// ZMQ_EVENTS. Reading it consumes events that a wait may need.
 const EVENTS: i32 = 15;
 
 /// The native object behind a JavaScript socket.
@@ -37,21 +37,22 @@ pub struct NativeSocket(Rc<Inner>);
 pub(crate) struct Inner {
     pub(crate) watched: Rc<Watched>,
     shared: Rc<Shared>,
-    /// In the runtime.
+    /// Number of the socket in the runtime.
     number: u32,
-    /// Has sent something in this turn of the loop.
+    /// True if the socket sent a message in this turn of the loop.
     has_sent: Cell<bool>,
     closed: Cell<bool>,
-    /// Large parts of the last batch that were not taken yet.
+    /// Large parts of the last batch that JavaScript has not taken yet.
     large: RefCell<VecDeque<Message>>,
-    /// What goes with the last part that was received: the routing id of a SERVER's peer, the group of a DISH's message.
+    /// Routing id of the peer that sent the last received message, for SERVER and PEER.
     routing_id: Cell<u32>,
+    /// Group of the last received message, for DISH.
     group: RefCell<Vec<u8>>,
-    /// No message is taken ahead.
+    /// True if a batch has only one message.
     one_by_one: Cell<bool>,
 }
 
-/// Those that receive one message between two sends, and those whose messages bring something along.
+/// True for types that receive one message between two sends, and for types whose messages have a routing id or a group.
 fn one_by_one(socket_type: SocketType) -> bool {
     use SocketType::{Dish, Peer, Rep, Req, Server};
     matches!(socket_type, Req | Rep | Server | Dish | Peer)
@@ -59,7 +60,7 @@ fn one_by_one(socket_type: SocketType) -> bool {
 
 #[napi]
 impl NativeSocket {
-    /// `peer` is what the runtime's function is called with.
+    /// Creates a socket. `peer` is the JavaScript socket that the runtime passes to its function.
     #[napi(constructor)]
     pub fn new(
         env: Env,
@@ -70,11 +71,11 @@ impl NativeSocket {
     ) -> napi::Result<Self> {
         let known = SocketType::from_code(socket_type).ok_or(Error::Invalid);
         let made = known.and_then(|known| context.0.socket(known));
-        // The errno in place of a text: `lib/` makes the exception.
+        // The text is the errno, from which `lib/` creates the exception.
         let socket = made.map_err(|error| JsError::new(Status::GenericFailure, code(error).to_string()))?;
         let one_by_one = one_by_one(socket.socket_type());
         let mut reference = ptr::null_mut();
-        // SAFETY: a value of this environment, and a place to write to; with 0 the reference is weak.
+        // SAFETY: a value of this environment, and a place to write to. The count 0 makes the reference weak.
         let status = unsafe { sys::napi_create_reference(env.raw(), peer.raw(), 0, &mut reference) };
         if status != sys::Status::napi_ok {
             return Err(JsError::from_status(Status::from(status)));
@@ -96,13 +97,13 @@ impl NativeSocket {
         })))
     }
 
-    /// By which the runtime's calls name it.
+    /// Returns the number by which the runtime's calls name the socket.
     #[napi(getter, catch_unwind)]
     pub fn number(&self) -> u32 {
         self.0.number
     }
 
-    /// Sends a part with what some kinds of sockets need beside it. 0 or an error.
+    /// Sends a part with a routing id (SERVER, PEER) or a group (RADIO). Returns 0 or an error.
     #[napi(catch_unwind)]
     pub fn send_addressed(&self, env: Env, part: Unknown<'_>, routing_id: u32, group: Unknown<'_>) -> i32 {
         let (Some(part), Some(group)) =
@@ -118,13 +119,13 @@ impl NativeSocket {
         outcome(self.0.watched.with(|socket| socket.send_message(&mut message, Flags::DONTWAIT)))
     }
 
-    /// How long the next large part is.
+    /// Returns the length of the next large part.
     #[napi(catch_unwind)]
     pub fn large_length(&self) -> f64 {
         self.0.large.borrow().front().map_or(0, Message::len) as f64
     }
 
-    /// Copies the next large part, which is as long as `room`. 0 or an error.
+    /// Copies the next large part, whose length must be that of `room`. Returns 0 or an error.
     #[napi(catch_unwind)]
     pub fn take_large(&self, env: Env, room: Unknown<'_>) -> i32 {
         let Some(room) = view::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
@@ -136,7 +137,7 @@ impl NativeSocket {
         0
     }
 
-    /// What came with the last message of a socket that receives one by one.
+    /// Returns the routing id of the last message, if the socket receives one by one.
     #[napi(catch_unwind)]
     pub fn last_routing_id(&self) -> u32 {
         self.0.routing_id.get()
@@ -183,13 +184,13 @@ impl NativeSocket {
         outcome(self.0.watched.with(|socket| socket.set_option(number, value)))
     }
 
-    /// Sets an option to nothing.
+    /// Sets an option to its empty value.
     #[napi(catch_unwind)]
     pub fn clear_option(&self, number: i32) -> i32 {
         outcome(self.0.watched.with(|socket| socket.set_option_null(number)))
     }
 
-    /// Why an option was refused: a sentence that names it. Empty if that is not known, as of a socket that is closed.
+    /// Returns a sentence that names an option and the reason for its refusal. Empty if the reason is unknown, as for a closed socket.
     #[napi(catch_unwind)]
     pub fn option_fault(&self, env: Env, number: i32, value: Unknown<'_>) -> String {
         let value = view::bytes(env.raw(), value.raw()).unwrap_or_default();
@@ -197,13 +198,13 @@ impl NativeSocket {
         fault.unwrap_or_default()
     }
 
-    /// Why an option could not be read into a buffer of this size.
+    /// Returns the reason why an option could not be read into a buffer of this size.
     #[napi(catch_unwind)]
     pub fn option_read_fault(&self, number: i32, size: u32) -> String {
         core::option_read_fault(number, usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    /// Reads an option into `room`; its length or an error.
+    /// Reads an option into `room`. Returns its length or an error.
     #[napi(catch_unwind)]
     pub fn get_option(&self, env: Env, number: i32, room: Unknown<'_>) -> i32 {
         let Some(room) = view::bytes_mut(env.raw(), room.raw()) else { return code(Error::Fault) };
@@ -214,7 +215,7 @@ impl NativeSocket {
         read.map_or_else(code, |len| i32::try_from(len).unwrap_or(i32::MAX))
     }
 
-    /// Tells the PAIR that connects to `endpoint` what happens to this socket's connections.
+    /// Sends the events of this socket's connections to the PAIR that connects to `endpoint`.
     #[napi(catch_unwind)]
     pub fn monitor(&self, endpoint: String, events: u32) -> i32 {
         outcome(
@@ -222,10 +223,10 @@ impl NativeSocket {
         )
     }
 
-    /// Whether this many peers are connected, or this many topics subscribed to: 0, EAGAIN if not yet, or another error.
+    /// Returns 0 if this many peers are connected, or if this many topics have subscriptions. EAGAIN if not yet, or another error.
     #[napi(catch_unwind)]
     pub fn has(&self, topics: bool, count: u32) -> i32 {
-        // Long enough to look at the connections once.
+        // This is long enough to check the connections once.
         let deadline = Some(Instant::now() + Duration::from_micros(10));
         let count = count as usize;
         let has = self.0.watched.with(|socket| match topics {
@@ -236,7 +237,7 @@ impl NativeSocket {
         outcome(has)
     }
 
-    /// Steers a proxy, which is to end with this thread.
+    /// Marks the socket as the control of a proxy: if this thread ends first, the socket sends TERMINATE.
     #[napi(catch_unwind)]
     pub fn set_steering(&self) {
         self.0.watched.set_farewell(b"TERMINATE");
@@ -257,7 +258,7 @@ impl NativeSocket {
 }
 
 impl Inner {
-    /// Sends a part. 0 or an error.
+    /// Sends a part. Returns 0 or an error.
     pub(crate) fn send(self: &Rc<Self>, part: &[u8], more: bool) -> i32 {
         let flags = if more { Flags(Flags::DONTWAIT.0 | Flags::MORE.0) } else { Flags::DONTWAIT };
         let sent = self.watched.with(|socket| socket.send(part, flags));
@@ -267,19 +268,19 @@ impl Inner {
         outcome(sent)
     }
 
-    /// The end of the turn.
+    /// Flushes the socket at the end of the turn.
     pub(crate) fn flush(&self) {
         self.has_sent.set(false);
-        // Closed meanwhile, it was flushed by that.
+        // If the socket was closed in this turn, closing has flushed it.
         let _ = self.watched.with(|socket| {
             socket.flush();
             Ok(())
         });
     }
 
-    /// Receives what is there: packs parts into `room`, and says of each in `table` how long it is and whether more follow; the table
-    /// begins with how many bytes that were. Returns the number of parts, or an error if there was none. What belongs to one message may
-    /// end in the next batch.
+    /// Receives a batch of the queued parts, and packs small parts into `room`. The first word of `table` is the number of bytes used in
+    /// `room`. Each further word has the length and flags of a part. Returns the number of parts, or an error if no part was received.
+    /// The last parts of a message may come with the next batch.
     pub(crate) fn receive(&self, room: &mut [u8], table: &mut [u32]) -> i32 {
         let Some((used, table)) = table.split_first_mut() else { return code(Error::Fault) };
         *used = 0;
@@ -293,7 +294,7 @@ impl Inner {
             let mut message = Message::new();
             match socket.recv_message(&mut message, Flags::DONTWAIT) {
                 Ok(_) => {}
-                // It is reported by the next call.
+                // The next call reports the error.
                 Err(_) if count > 0 => break,
                 Err(error) => return code(error),
             }
@@ -327,14 +328,14 @@ impl Inner {
 
     pub(crate) fn close(&self) {
         self.watched.close();
-        // Once: another socket may have the number now.
+        // Only once, because a new socket may have the number later.
         if !self.closed.replace(true) {
             self.shared.strike(self.number);
         }
     }
 }
 
-/// Collected by the garbage collector, or the environment ends.
+/// The garbage collector has collected the socket, or the environment ends.
 impl Drop for NativeSocket {
     fn drop(&mut self) {
         self.0.close();

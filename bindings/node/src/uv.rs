@@ -1,6 +1,5 @@
-//! The few functions of libuv that watching descriptors takes. Node exports them to its addons and has kept them since its first
-//! release with this ABI; [`Poll`],
-//! [`Idle`] and [`Prepare`] are all that the rest sees.
+//! The functions of libuv that watch descriptors. Node exports them to its addons, and has kept them since its first release with this
+//! ABI. The rest of the crate uses only [`Poll`], [`Idle`] and [`Prepare`].
 
 use std::alloc::{Layout, dealloc, handle_alloc_error};
 use std::ffi::{c_int, c_void};
@@ -37,7 +36,7 @@ unsafe extern "C" {
     fn uv_prepare_start(handle: *mut Handle, call: PlainFn) -> c_int;
 }
 
-// Their places in `uv_handle_type`, and UV_READABLE.
+// The values of the handles in `uv_handle_type`, and UV_READABLE.
 const IDLE: c_int = 6;
 const POLL: c_int = 8;
 const PREPARE: c_int = 9;
@@ -48,30 +47,30 @@ const READABLE: c_int = 1;
 pub(crate) enum Kind {
     /// A watched descriptor is readable.
     Poll,
-    /// Another turn of the loop.
+    /// A new turn of the loop begins.
     Idle,
-    /// The end of a turn: the loop is going to look for events.
+    /// A turn ends: the loop is about to wait for events.
     Prepare,
 }
 
-/// Whom a handle calls, on the loop's thread. It lives until `closed` was called.
+/// Object that a handle calls, on the loop's thread. The object must live until its last handle has called `closed`.
 pub(crate) trait Listener {
-    /// One of its handles calls.
+    /// Called for an event of one of its handles.
     fn called(&self, handle: Kind);
-    /// One of the listener's handles is gone. The last time, nothing may touch the listener afterwards.
+    /// Called after one of its handles was closed. After the last call, the listener may be freed and must not be used.
     ///
     /// # Safety
     /// Called once for each handle that was closed.
     unsafe fn closed(listener: NonNull<Self>);
 }
 
-/// A handle in memory of its own, which libuv owns from `close` on.
+/// A handle in a separate allocation. libuv owns the memory after `close`.
 struct Owned {
     raw: NonNull<Handle>,
 }
 
 fn layout(kind: c_int) -> Layout {
-    // SAFETY: takes a number, returns one.
+    // SAFETY: the function takes a number and returns a number.
     let size = unsafe { uv_handle_size(kind) }.max(1);
     Layout::from_size_align(size, 16).unwrap_or(Layout::new::<[u128; 64]>())
 }
@@ -84,17 +83,17 @@ fn allocate(kind: c_int) -> NonNull<Handle> {
 }
 
 fn free(raw: NonNull<Handle>, kind: c_int) {
-    // SAFETY: from `allocate` with the same kind; libuv does not know it, or not any more.
+    // SAFETY: from `allocate` with the same kind. libuv never knew the handle, or has closed it.
     unsafe { dealloc(raw.as_ptr().cast(), layout(kind)) };
 }
 
 fn guarded(call: impl FnOnce()) {
-    // Unwinding into libuv is undefined; nothing behind here panics, and if it does the call is lost.
+    // Unwinding into libuv is undefined. The callees do not panic; a panic would only lose this call.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
 }
 
 unsafe extern "C" fn on_poll<L: Listener>(handle: *mut Handle, _status: c_int, _events: c_int) {
-    // SAFETY: the data was set by `Poll::new` to a listener that lives until the handle is closed; no call comes after that.
+    // SAFETY: `Poll::new` set the data to a listener that lives until the handle is closed. libuv makes no call after that.
     let listener = unsafe { &*uv_handle_get_data(handle).cast::<L>() };
     guarded(|| listener.called(Kind::Poll));
 }
@@ -112,7 +111,7 @@ unsafe extern "C" fn on_prepare<L: Listener>(handle: *mut Handle) {
 }
 
 unsafe extern "C" fn on_close<L: Listener, const KIND: c_int>(handle: *mut Handle) {
-    // SAFETY: the handle is still there, libuv is done with it, and its data is the listener.
+    // SAFETY: the handle still exists, libuv no longer uses it, and its data is the listener.
     let listener = unsafe { uv_handle_get_data(handle) };
     if let (Some(raw), Some(listener)) = (NonNull::new(handle), NonNull::new(listener.cast::<L>())) {
         free(raw, KIND);
@@ -122,7 +121,7 @@ unsafe extern "C" fn on_close<L: Listener, const KIND: c_int>(handle: *mut Handl
 }
 
 impl Owned {
-    /// Counted as work that keeps the loop alive, or not.
+    /// Sets whether the handle keeps the loop alive.
     fn keep_alive(&self, on: bool) {
         // SAFETY: an initialised handle that is not closed.
         unsafe { if on { uv_ref(self.raw.as_ptr()) } else { uv_unref(self.raw.as_ptr()) } };
@@ -133,18 +132,18 @@ impl Owned {
 pub(crate) struct Poll {
     handle: Owned,
     active: bool,
-    /// Open as long as it is watched.
+    /// Keeps the descriptor open while it is watched.
     _fd: OwnedFd,
 }
 
 impl Poll {
-    /// Not yet active. `None` if the loop can not watch this descriptor.
+    /// Returns an inactive handle, or `None` if the loop cannot watch this descriptor.
     ///
     /// # Safety
-    /// The loop must be that of the calling thread; `listener` must live until it was told `closed`.
+    /// The loop must be that of the calling thread. `listener` must live until its `closed` was called.
     pub(crate) unsafe fn new<L: Listener>(of: *mut Loop, fd: OwnedFd, listener: NonNull<L>) -> Option<Poll> {
         let raw = allocate(POLL);
-        // SAFETY: memory of the size libuv asks for; the loop is this thread's by the caller's word.
+        // SAFETY: memory of the size that libuv demands. The caller guarantees that the loop is this thread's.
         if unsafe { uv_poll_init(of, raw.as_ptr(), fd.as_raw_fd()) } != 0 {
             free(raw, POLL);
             return None;
@@ -156,7 +155,7 @@ impl Poll {
 
     pub(crate) fn start<L: Listener>(&mut self, keep_alive: bool) {
         if !self.active {
-            // SAFETY: an initialised handle that is not closed, whose data is an `L`: each socket has one type of listener.
+            // SAFETY: an initialised handle that is not closed. Its data is an `L`, because each socket has one type of listener.
             self.active = unsafe { uv_poll_start(self.handle.raw.as_ptr(), READABLE, on_poll::<L>) } == 0;
         }
         self.handle.keep_alive(keep_alive);
@@ -176,22 +175,22 @@ impl Poll {
     }
 
     pub(crate) fn close<L: Listener>(self) {
-        // SAFETY: an initialised handle, closed once because this takes it. libuv stops watching the descriptor at once.
+        // SAFETY: an initialised handle, closed once because `close` takes `self`. libuv stops watching the descriptor at once.
         unsafe { uv_close(self.handle.raw.as_ptr(), on_close::<L, POLL>) };
     }
 }
 
-/// Calls once in each turn of the loop, which does not sleep meanwhile.
+/// Calls the listener once in each turn of the loop. The loop does not sleep while the handle is active.
 pub(crate) struct Idle {
     handle: Owned,
     active: bool,
 }
 
 impl Idle {
-    /// Not yet active.
+    /// Returns an inactive handle.
     ///
     /// # Safety
-    /// As [`Poll::new`].
+    /// Same as for [`Poll::new`].
     pub(crate) unsafe fn new<L: Listener>(of: *mut Loop, listener: NonNull<L>) -> Option<Idle> {
         let raw = allocate(IDLE);
         // SAFETY: as in `Poll::new`.
@@ -225,16 +224,16 @@ impl Idle {
     }
 }
 
-/// Calls at the end of each turn of the loop, without keeping it alive.
+/// Calls the listener at the end of each turn of the loop. The handle does not keep the loop alive.
 pub(crate) struct Prepare {
     handle: Owned,
 }
 
 impl Prepare {
-    /// Not yet active.
+    /// Returns an inactive handle.
     ///
     /// # Safety
-    /// As [`Poll::new`].
+    /// Same as for [`Poll::new`].
     pub(crate) unsafe fn new<L: Listener>(of: *mut Loop, listener: NonNull<L>) -> Option<Prepare> {
         let raw = allocate(PREPARE);
         // SAFETY: as in `Poll::new`.

@@ -1,5 +1,5 @@
-// Programs that a bundler has put into one file: beside the package with the addon, and beside the addon's file alone. `TOOLS` is a folder
-// where the bundlers are installed (`tests/ship/node/run.sh` does it).
+// A program in one file from a bundler runs beside the package with the addon, and beside the addon's file alone. The bundlers are
+// installed in the folder `TOOLS` (`tests/ship/node/run.sh` does it).
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
@@ -28,7 +28,7 @@ const body = `
   console.log(String(await message), typeof Server)
   pull.close()`
 
-// A project with the program in both kinds of modules, and the package with all but its addon.
+// Creates a project with the program in both kinds of modules, and with the package without its addon.
 function source() {
   const place = join(folder, "source")
   const own = join(place, "node_modules", "tautline")
@@ -42,7 +42,7 @@ function source() {
   return place
 }
 
-// Runs a bundle in two places: where the package is, and where only the file is.
+// Runs a bundle in two folders: beside the package with the addon, and beside the addon's file.
 async function runs(bundle, name) {
   const places = [mkdtempSync(join(folder, "package-")), mkdtempSync(join(folder, "file-"))]
   const own = join(places[0], "node_modules", "@tautline", host)
@@ -56,7 +56,7 @@ async function runs(bundle, name) {
   }
   const alone = mkdtempSync(join(folder, "alone-"))
   copyFileSync(bundle, join(alone, name))
-  await assert.rejects(run(process.execPath, [name], { cwd: alone }), ({ stderr }) => stderr.includes("A bundle needs either of them"))
+  await assert.rejects(run(process.execPath, [name], { cwd: alone }), ({ stderr }) => stderr.includes("A bundle needs one of the two"))
 }
 
 const place = source()

@@ -1,4 +1,4 @@
-// What the tests share.
+// Helpers of the tests.
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { writeFileSync } from "node:fs"
@@ -10,7 +10,7 @@ import { Pull } from "../lib/index.js"
 
 export const packageRoot = dirname(dirname(fileURLToPath(import.meta.url)))
 
-// This platform, and the addon that scripts/build.mjs has built for it.
+// The name of this platform, and its addon from scripts/build.mjs.
 export const host = createRequire(import.meta.url)("../lib/platform.js").platform()
 export const addonFile = join(packageRoot, "lib", `tautline.${host}.node`)
 
@@ -20,7 +20,7 @@ export const tsc = process.env.TSC ?? join(packageRoot, "node_modules", ".bin", 
 export const run = promisify(execFile)
 export const npm = (folder, ...args) => run("npm", args, { cwd: folder, encoding: "utf8" }).then(({ stdout }) => stdout)
 
-// Packs the package as it is in a clone, with the clone's addon, and installs that into an empty project; the names of its files.
+// Packs the package of a clone with the clone's addon, and installs it into an empty project. Returns the names of its files.
 export async function installPacked(place) {
   writeFileSync(join(place, "package.json"), '{ "private": true }')
   const [{ filename, files }] = JSON.parse(await npm(packageRoot, "pack", "--json", "--pack-destination", place))
@@ -36,7 +36,7 @@ export function freePort() {
   return port
 }
 
-// Two sockets that are joined; closed at the end of the test `t`.
+// Returns two connected sockets. They are closed at the end of the test `t`.
 export async function pair(t, First, Second, { first = {}, second = {}, endpoint = "tcp://127.0.0.1:*" } = {}) {
   const sockets = [new First(first), new Second(second)]
   t.after(() => sockets.forEach(socket => socket.close()))
@@ -47,14 +47,14 @@ export async function pair(t, First, Second, { first = {}, second = {}, endpoint
 
 export const strings = parts => parts.map(part => part.toString())
 
-// Runs a program that has the package as `zmq`; its exit code and what it has written.
+// Runs a program that has the package as `zmq`. Returns its exit code and its output.
 export async function program(source, { flags = [], until } = {}) {
   const text = `const zmq = require(${JSON.stringify(packageRoot)}); ${source}`
   const child = spawn(process.execPath, [...flags, "-e", text], { stdio: ["pipe", "pipe", "pipe"] })
   return follow(child, until)
 }
 
-// Waits for the end of a child process, which gets a signal once `until` is in what it writes.
+// Waits for the end of a child process. Sends it a signal after its output matches `until`.
 export async function follow(child, until, signal) {
   const result = { code: null, output: "", errors: "" }
   let told = false

@@ -1,4 +1,4 @@
-// What errors say: the texts of `zeromq`, the endpoint, and what is wrong with it. `TOOLS` is a folder where `zeromq` is installed
+// The texts of errors: the text of `zeromq`, the reason, and the endpoint. `zeromq` is installed in the folder `TOOLS`
 // (`tests/ship/node/run.sh` does it).
 import assert from "node:assert/strict"
 import { createRequire } from "node:module"
@@ -40,7 +40,7 @@ for (const [address, reason] of [
   })
 }
 
-test("an error of bind says what it could not be bound to", () => {
+test("an error of bind names the reason and the endpoint", () => {
   const { code, message } = refused(tautline, "bindSync", "tcp://[::1:5555")
   assert.equal(code, "ENODEV")
   assert.match(message, /, there is no interface or host of this name: tcp:\/\/\[::1:5555$/)

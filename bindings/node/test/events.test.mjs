@@ -20,7 +20,7 @@ test("events by listeners", async t => {
   assert.equal((await lost).type, "disconnect")
 })
 
-test("a listener that was taken away is not called", async t => {
+test("a removed listener is not called", async t => {
   const pull = new Pull()
   t.after(() => pull.close())
   const never = () => assert.fail("was called")
@@ -30,7 +30,7 @@ test("a listener that was taken away is not called", async t => {
   await bound
 })
 
-test("events one after the other, until the socket is closed", async t => {
+test("events one by one, until the socket is closed", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   const types = []
   const watching = (async () => {
@@ -47,7 +47,7 @@ test("events one after the other, until the socket is closed", async t => {
   assert.equal(push.events.closed, true)
 })
 
-test("a retry says when it is", async t => {
+test("a retry event has its interval", async t => {
   const push = new Push({ reconnectInterval: 20, linger: 0 })
   t.after(() => push.close())
   const retried = new Promise(resolve => push.events.on("connect:retry", resolve))
@@ -56,7 +56,7 @@ test("a retry says when it is", async t => {
   assert(interval >= 20 && interval < 40, `${interval}`)
 })
 
-test("an event tells both ends, the peer and the reason", async t => {
+test("an event has both ends, the peer and the reason", async t => {
   const [router, dealer] = [new Router(), new Dealer({ routingId: "joe", linger: 0 })]
   t.after(() => [router, dealer].forEach(socket => socket.close()))
   const first = (socket, type) => new Promise(resolve => socket.events.on(type, resolve))
@@ -81,7 +81,7 @@ test("an event tells both ends, the peer and the reason", async t => {
   })
 })
 
-test("a handshake that fails says why", async t => {
+test("the event of a failed handshake has the reason", async t => {
   const [server, client] = [curveKeyPair(), curveKeyPair()]
   const pull = new Pull({ curveServer: true, curveSecretKey: server.secretKey })
   const push = new Push({
@@ -98,7 +98,7 @@ test("a handshake that fails says why", async t => {
   assert.deepEqual([error.code, reason, address], ["ERR_ZMTP_CRYPTOGRAPHIC", "a key is wrong", pull.lastEndpoint])
 })
 
-test("a proxy between many", async t => {
+test("a proxy between several clients and workers", async t => {
   const proxy = new Proxy(new Router(), new Dealer())
   await proxy.frontEnd.bind("tcp://127.0.0.1:*")
   await proxy.backEnd.bind("tcp://127.0.0.1:*")

@@ -1,5 +1,5 @@
-// The examples, run to their end from the package that npm makes, as a user has them. Two of each run side by side: one without
-// arguments, and one on the endpoints that it is given.
+// The examples run to their end in an installed package, as for a user. Two processes of each example run at the same time: one without
+// arguments, and one with given endpoints.
 import assert from "node:assert/strict"
 import { spawn } from "node:child_process"
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs"
@@ -16,7 +16,7 @@ after(() => rmSync(place, { recursive: true }))
 let endpoints = 0
 const endpoint = () => `ipc://${join(place, `endpoint-${++endpoints}`)}`
 
-// What each writes, the arguments of the second, and what makes the process end that does not end by itself.
+// For each example: its output, the arguments of the second process, and the output after which a process is stopped, if it must be.
 const expected = {
   "broker.mjs": [/^TO BE OR\nNOT TO BE\nTHAT IS IT\n$/, [endpoint(), endpoint()]],
   "curve.mjs": [
@@ -76,7 +76,7 @@ test(`examples/${typed}`, { skip: !existsSync(tsc) && "no TypeScript compiler: n
   const options = ["--module", "nodenext", "--target", "es2022", "--strict", "--verbatimModuleSyntax", "--erasableSyntaxOnly"]
   await run(tsc, [...options, "--outDir", "compiled", typed], { cwd: place }).catch(({ stdout }) => assert.fail(stdout))
   await check(readings, [join("compiled", "typed.mjs")])
-  // As it is, where Node.js strips types.
+  // Uncompiled, if Node.js strips types.
   if (process.features.typescript) await check(readings, ["--no-warnings", typed])
 })
 

@@ -1,4 +1,4 @@
-// `name://`: endpoints by a folder of the host.
+// `name://`: a folder of this host holds the endpoints.
 import assert from "node:assert/strict"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,8 +6,8 @@ import { join } from "node:path"
 import { test } from "node:test"
 import { packageRoot, run } from "./common.mjs"
 
-test("a name that is bound is found, in this process and in another one", async t => {
-  // Short: paths of sockets are.
+test("a bound name is found in this process and in another process", async t => {
+  // The path is short, because the paths of sockets have a limit.
   const folder = mkdtempSync(join(tmpdir(), "names"))
   t.after(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, "names.toml"), `[folder]\npath = "${folder}/f"\n`)

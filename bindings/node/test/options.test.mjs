@@ -78,7 +78,7 @@ test("values of the wrong type or out of range", () => {
   new XPublisher({ verbosity: "allSubsUnsubs" }).close()
 })
 
-test("a class of one's own for an option of one's own", t => {
+test("a subclass can define its own option", t => {
   class MyDealer extends Dealer {
     get sendHighWaterMark() {
       return this.getInt32Option(23)
@@ -92,7 +92,7 @@ test("a class of one's own for an option of one's own", t => {
   assert.equal(socket.sendHighWaterMark, 456)
 })
 
-test("endpoints that are none", async t => {
+test("invalid endpoints are refused", async t => {
   const socket = new Push()
   t.after(() => socket.close())
   await assert.rejects(socket.bind("nonsense://x"), { code: "EPROTONOSUPPORT", address: "nonsense://x" })
@@ -108,7 +108,7 @@ test("endpoints that are none", async t => {
   await other.bind(socket.lastEndpoint)
 })
 
-test("a context of one's own", async t => {
+test("a separate context", async t => {
   const context = new Context({ ioThreads: 2, maxSockets: 2 })
   assert.deepEqual([context.ioThreads, context.maxSockets, context.blocky, context.ipv6], [2, 2, true, false])
   assert.throws(() => new Context({ ioThreads: -1 }), {
@@ -129,7 +129,7 @@ test("a context of one's own", async t => {
   assert.equal(stranger.context, zmq.context)
 })
 
-test("facts", () => {
+test("versions and capabilities", () => {
   assert.equal(zmq.version, "4.3.5")
   assert(zmq.capability.curve && zmq.capability.ipc && zmq.capability.tautline && !zmq.capability.gssapi)
   assert.match(zmq.tautlineVersion, /^\d+\.\d+\.\d+/)
@@ -171,7 +171,7 @@ test("peers", async t => {
   assert.deepEqual([server.local, client.endpoint], [client.address, router.lastEndpoint])
 })
 
-test("an error says which endpoint", async t => {
+test("an error names the endpoint", async t => {
   const [socket, other] = [new Pull(), new Pull()]
   t.after(() => [socket, other].forEach(socket => socket.close()))
   await socket.bind("tcp://127.0.0.1:*")
@@ -199,7 +199,7 @@ test("CURVE, and a peer with the wrong key", async t => {
   assert.equal((await pull.receive())[0].toString(), "secret")
 })
 
-test("PLAIN, and who may come in", async t => {
+test("PLAIN, and an authenticator that refuses a client", async t => {
   const judge = new zmq.Reply()
   const judging = (async () => {
     await judge.bind("inproc://zeromq.zap.01")
@@ -224,7 +224,7 @@ test("PLAIN, and who may come in", async t => {
   assert.equal((await pull.receive())[0].toString(), "hello")
 })
 
-test("subscribing wants texts or buffers", t => {
+test("subscribe accepts strings and buffers only", t => {
   const socket = new Subscriber()
   t.after(() => socket.close())
   assert.throws(() => socket.subscribe(5), TypeError)

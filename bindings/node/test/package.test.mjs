@@ -1,4 +1,4 @@
-// The packages as npm makes and installs them: from a clone, and from a registry with one package for each platform.
+// npm packs and installs the packages: from a clone, and from a registry with one package for each platform.
 import assert from "node:assert/strict"
 import { execFileSync } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), "tautline-"))
 const packages = join(folder, "packages")
 after(() => rmSync(folder, { recursive: true }))
 
-// An empty project.
+// Creates an empty project.
 let projects = 0
 function project() {
   const place = join(folder, `project-${++projects}`)
@@ -26,7 +26,7 @@ function project() {
   return place
 }
 
-// As it would be for another processor or C library: only its head is looked at.
+// Returns a copy of the addon that the scripts accept for another processor or C library.
 function standIn(name) {
   const bytes = readFileSync(addonFile)
   bytes.writeUInt16LE({ x64: 62, arm64: 183, arm: 40 }[targets[name].cpu], 18)
@@ -46,7 +46,7 @@ before(async () => {
   await run(process.execPath, [join(packageRoot, "scripts", "pack.mjs"), "--out", packages, ...addons])
 })
 
-// What npm installs into an empty project: the packages for platforms, and the project.
+// Installs `tautline` into an empty project. Returns the platforms of the installed addons, and the project.
 async function installed(t, ...options) {
   const place = project()
   const cache = join(folder, "cache")
@@ -56,7 +56,7 @@ async function installed(t, ...options) {
   return { place, chosen: existsSync(scope) ? readdirSync(scope) : [] }
 }
 
-// Runs a program of the project; one that fails tells of what it has written.
+// Runs a program of the project. If the program fails, the error contains its output.
 async function outcome(place, source) {
   writeFileSync(join(place, "program.mjs"), source)
   return run(process.execPath, ["program.mjs"], { cwd: place, encoding: "utf8" }).then(
@@ -75,7 +75,7 @@ const program = `
   const [message] = await rep.receive()
   console.log(message.toString(), typeof Server)`
 
-test("a package that is packed in a clone has the clone's addon", async () => {
+test("a package that was packed in a clone has the clone's addon", async () => {
   const place = project()
   const names = await installPacked(place)
   assert(names.includes("index.d.ts") && names.some(name => /^lib\/tautline\..*\.node$/.test(name)), `${names}`)
@@ -85,7 +85,7 @@ test("a package that is packed in a clone has the clone's addon", async () => {
   assert.equal(await outcome(place, program), "it works function\n")
 })
 
-test("what package.json says of platforms and versions is of one piece", () => {
+test("the platforms and versions in package.json agree", () => {
   const names = Object.keys(targets)
   assert.deepEqual(platforms, names)
   assert.deepEqual(own.optionalDependencies, Object.fromEntries(names.map(name => [`@tautline/${name}`, own.version])))
@@ -112,10 +112,10 @@ test("npm installs the addon of this platform and no other, and the README's fir
 })
 
 for (const [name, { os, cpu, libc }] of Object.entries(targets).filter(([name]) => name !== host).slice(-1)) {
-  test(`npm installs the addon of ${name} there`, { skip }, async t => {
+  test(`npm installs the addon of ${name} for that platform`, { skip }, async t => {
     const { place, chosen } = await installed(t, `--os=${os}`, `--cpu=${cpu}`, `--libc=${libc}`)
     assert.deepEqual(chosen, [name])
-    // Here it is the wrong one.
+    // On this platform, it is the wrong addon.
     const said = await outcome(place, program)
     assert(said.includes(`Error: The addon of tautline for ${host} is not installed`) && said.includes(`@tautline/${host}`), said)
     cpSync(join(folder, `${name}.node`), join(place, "node_modules", "tautline", "lib", `tautline.${host}.node`))
@@ -123,14 +123,14 @@ for (const [name, { os, cpu, libc }] of Object.entries(targets).filter(([name]) 
   })
 }
 
-test("a platform that has no addon: npm installs what there is, and the program is told", { skip }, async t => {
+test("on a platform without an addon, npm installs the package, and the program gets an error", { skip }, async t => {
   const { place, chosen } = await installed(t, "--os=darwin", "--cpu=arm64")
   assert.deepEqual(chosen, [])
   const there = `Object.defineProperty(process, "platform", { value: "darwin" })
     Object.defineProperty(process, "arch", { value: "arm64" })
     await import("tautline")`
   const said = await outcome(place, there)
-  assert(said.includes("Error: tautline has no addon for darwin-arm64. It has them for linux-x64-gnu, "), said)
+  assert(said.includes("Error: tautline has no addon for darwin-arm64. It has addons for linux-x64-gnu, "), said)
   assert(!said.includes("Cannot find module"), said)
 })
 

@@ -1,4 +1,4 @@
-// Messages through each kind of socket.
+// Messages through each type of socket.
 import assert from "node:assert/strict"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -20,7 +20,7 @@ test("requests and replies", async t => {
   }
 })
 
-test("a service as an async iterator, asked by many at once", async t => {
+test("a service as an async iterator answers many clients at once", async t => {
   const [router, dealer] = await pair(t, Router, Dealer)
   const serving = (async () => {
     for await (const [id, ...rest] of router) await router.send([id, ...rest])
@@ -52,7 +52,7 @@ test("messages of all lengths and numbers of parts arrive whole and in order", a
   await sending
 })
 
-test("what can be sent", async t => {
+test("values that can be sent", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   const shared = new Uint8Array(new SharedArrayBuffer(3)).fill(97)
   const long = "ü".repeat(5000)
@@ -80,7 +80,7 @@ test("what can be sent", async t => {
   }
 })
 
-test("a received part stays as it is when others arrive", async t => {
+test("a received part does not change when others arrive", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   const kept = []
   for (let i = 0; i < 3000; i++) {
@@ -90,7 +90,7 @@ test("a received part stays as it is when others arrive", async t => {
   kept.forEach((message, i) => assert.equal(message.toString(), `message ${i}`))
 })
 
-test("only the newest message counts", async t => {
+test("a conflating socket keeps only the newest message", async t => {
   const [pull, push] = await pair(t, Pull, Push, {
     first: { conflate: true },
     second: { conflate: true },
@@ -114,7 +114,7 @@ test("topics", async t => {
   assert.deepEqual(strings(await xpub.receive()), ["\x00apple"])
 })
 
-test("a publisher and a subscriber by messages", async t => {
+test("an XPublisher and an XSubscriber exchange subscriptions as messages", async t => {
   const [pub, xsub] = await pair(t, Publisher, XSubscriber)
   await xsub.send("\x01")
   let done = false

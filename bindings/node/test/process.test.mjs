@@ -1,4 +1,4 @@
-// How a process and its threads end, and what the garbage collector does.
+// The end of processes and threads, and garbage collection.
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { Pull } from "../lib/index.js"
@@ -11,7 +11,7 @@ async function sink(t) {
   return [pull, JSON.stringify(pull.lastEndpoint)]
 }
 
-test("open sockets do not keep a process", async () => {
+test("open sockets do not keep a process alive", async () => {
   const { code, errors } = await program(`
     const pull = new zmq.Pull(), sub = new zmq.Subscriber()
     pull.bindSync("tcp://127.0.0.1:*")
@@ -21,7 +21,7 @@ test("open sockets do not keep a process", async () => {
   assert.deepEqual([code, errors], [0, ""])
 })
 
-test("a pending receive keeps it, until the socket is closed", async () => {
+test("a pending receive keeps a process alive until the socket is closed", async () => {
   const { code, output } = await program(`
     const pull = new zmq.Pull()
     pull.receive().catch(reason => console.log(reason.code))
@@ -30,7 +30,7 @@ test("a pending receive keeps it, until the socket is closed", async () => {
   assert.deepEqual([code, output], [0, "EAGAIN\n"])
 })
 
-test("what was sent last arrives, though the program ends", async t => {
+test("the last sent message arrives although the program ends", async t => {
   const [pull, endpoint] = await sink(t)
   const ended = program(`
     const push = new zmq.Push()
@@ -50,12 +50,12 @@ const unsent = `
   push.connect("tcp://127.0.0.1:1")
   push.send("nobody gets it")`
 
-test("the end waits for what is queued, and says so", async () => {
+test("the end of a process waits for queued messages, and prints a notice", async () => {
   const { code, errors } = await program(unsent, { until: /waiting until queued messages are sent/ })
   assert.equal(code, "SIGTERM", errors)
 })
 
-test("unless it was told not to", async () => {
+test("with blocky false or a linger of 0, the end does not wait", async () => {
   assert.equal((await program(`zmq.context.blocky = false; ${unsent}`)).code, 0)
   assert.equal((await program(`${unsent}; push.linger = 0`)).code, 0)
 })
@@ -70,7 +70,7 @@ test("process.exit() at any time", async () => {
   assert.equal(code, 3)
 })
 
-test("an exception in the code that receives ends the process as any other", async () => {
+test("an exception in the receiving code ends the process", async () => {
   const { code, errors } = await program(`
     const [a, b] = [new zmq.Pair(), new zmq.Pair()]
     a.bindSync("inproc://a")
@@ -81,7 +81,7 @@ test("an exception in the code that receives ends the process as any other", asy
   assert.match(errors, /Error: mine/)
 })
 
-test("a listener's exception, too", async () => {
+test("an exception of a listener ends the process", async () => {
   const { code, errors } = await program(`
     const pull = new zmq.Pull()
     pull.events.on("bind", () => { throw new Error("mine") })
@@ -136,7 +136,7 @@ test("a worker that is terminated while it waits", async () => {
   assert.deepEqual([code, errors], [0, ""])
 })
 
-test("a socket that nobody has any more is closed", async () => {
+test("an unreferenced socket is closed", async () => {
   const { code, output } = await program(
     `(async () => {
       const context = new zmq.Context({ maxSockets: 50 })
@@ -156,7 +156,7 @@ test("a socket that nobody has any more is closed", async () => {
   assert.deepEqual([code, output], [0, "1000\n"])
 })
 
-test("a socket that waits is not collected", async () => {
+test("a waiting socket is not collected", async () => {
   const { code, output } = await program(
     `const push = new zmq.Push({ linger: 0 })
      ;(() => {
@@ -172,7 +172,7 @@ test("a socket that waits is not collected", async () => {
   assert.deepEqual([code, output], [0, "still there\n"])
 })
 
-test("hundreds of thousands of messages leave nothing behind", async () => {
+test("hundreds of thousands of messages do not increase memory", async () => {
   const { code, output } = await program(
     `(async () => {
       const [pull, push] = [new zmq.Pull(), new zmq.Push()]
@@ -196,6 +196,6 @@ test("hundreds of thousands of messages leave nothing behind", async () => {
   )
   assert.equal(code, 0)
   const [, second, , last] = JSON.parse(output)
-  // 200,000 messages lie between: less than 40 bytes for each in the heap, and 100 in all.
+  // There are 200,000 messages between the two readings: less than 40 bytes of heap and 100 bytes of memory for each.
   assert(last[0] - second[0] < 8e6 && last[1] - second[1] < 20e6, output)
 })

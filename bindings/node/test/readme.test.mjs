@@ -1,4 +1,4 @@
-// The examples of zeromq's own README run with the import changed, and another port. `ZEROMQ_README` is the path of that README, of
+// The examples of zeromq's own README run with a changed import and another port. `ZEROMQ_README` is the path of that README, of
 // version 6 (`tests/ship/node/run.sh` fetches it).
 import assert from "node:assert/strict"
 import { spawn } from "node:child_process"
@@ -11,7 +11,7 @@ import { follow, freePort, packageRoot } from "./common.mjs"
 const readme = process.env.ZEROMQ_README
 const skip = readme === undefined && "ZEROMQ_README is not set"
 
-// The program below the heading `name`.
+// Returns the program below the heading `name`.
 function example(text, name, port) {
   const code = text.split(`#### \`${name}\``)[1]?.match(/```js\n(.*?)```/s)?.[1]
   assert(code, `the README has no ${name}`)

@@ -1,4 +1,4 @@
-// A registry of npm that has some packages and no others, for the tests.
+// An npm registry with only the packages of a folder, for the tests.
 import { createHash } from "node:crypto"
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
@@ -6,7 +6,7 @@ import { readFileSync, readdirSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 
-// Serves every `*.tgz` of a folder until the test `t` ends; its address.
+// Serves every `*.tgz` of a folder until the test `t` ends. Returns the address of the registry.
 export async function registry(t, folder) {
   const packages = new Map()
   for (const file of readdirSync(folder).filter(name => name.endsWith(".tgz"))) {

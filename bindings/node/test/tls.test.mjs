@@ -1,4 +1,4 @@
-// TLS: `tls+tcp` and `wss`. `CERTIFICATES` is a folder with those of the repository's tests (`tests/ship/node/run.sh` sets it).
+// TLS: `tls+tcp` and `wss`. `CERTIFICATES` is a folder with the certificates of the tests (`tests/ship/node/run.sh` sets it).
 import assert from "node:assert/strict"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -30,7 +30,7 @@ for (const transport of ["tls+tcp", "wss"]) {
   })
 }
 
-test("a server tells its clients by their certificates", needed, async t => {
+test("a server identifies its clients by their certificates", needed, async t => {
   const server = new Router({ linger: 0, ...own("server"), tlsTrust: Buffer.from(pem("ca")) })
   const client = new Dealer({ linger: 0, tlsTrust: pem("ca"), ...own("client") })
   t.after(() => [server, client].forEach(socket => socket.close()))
@@ -41,7 +41,7 @@ test("a server tells its clients by their certificates", needed, async t => {
   assert.equal(server.peers[0].userId, "alice")
 })
 
-test("a server that is not trusted is refused, and the event says why", needed, async t => {
+test("an untrusted server is refused, and the event has the reason", needed, async t => {
   const server = new Pair({ linger: 0, ...own("server") })
   const client = new Pair({ linger: 0, reconnectInterval: 10, tlsTrust: pem("other-ca") })
   t.after(() => [server, client].forEach(socket => socket.close()))
@@ -51,7 +51,7 @@ test("a server that is not trusted is refused, and the event says why", needed, 
   assert.match((await refused).reason, /trusted/)
 })
 
-test("a key of another certificate is refused at once", needed, t => {
+test("a key that does not match the certificate is refused at once", needed, t => {
   const socket = new Pair({ tlsCertificate: pem("server"), tlsKey: pem("client-key") })
   t.after(() => socket.close())
   assert.throws(() => socket.bindSync("tls+tcp://127.0.0.1:*"), { code: "EINVAL" })

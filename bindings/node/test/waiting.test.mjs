@@ -1,4 +1,4 @@
-// Promises: when they are resolved, when they are rejected, and that the event loop goes on.
+// Promises: their resolution and rejection, and turns of the event loop meanwhile.
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { Dealer, Pair, Publisher, Pull, Push, Reply, Request, Router, Subscriber, XPublisher } from "../lib/index.js"
@@ -6,7 +6,7 @@ import { pair } from "./common.mjs"
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
-test("a send waits for room, and is resolved when there is some", async t => {
+test("a send waits for room, and is resolved when there is room", async t => {
   const [pull, push] = await pair(t, Pull, Push, {
     first: { receiveHighWaterMark: 1 },
     second: { sendHighWaterMark: 1 },
@@ -22,7 +22,7 @@ test("a send waits for room, and is resolved when there is some", async t => {
   await sending
 })
 
-test("without a peer a send waits, and another is refused", async t => {
+test("without a peer a send waits, and a second send is refused", async t => {
   const push = new Push()
   t.after(() => push.close())
   const first = push.send("first")
@@ -56,13 +56,13 @@ test("time limits", async t => {
   await assert.rejects(socket.send("nobody there"), { code: "EAGAIN" })
 })
 
-test("without time to wait, a receive with nothing there fails every time", async t => {
+test("with a time limit of 0, a receive without a message always fails", async t => {
   const [pull, push] = await pair(t, Pull, Push, { first: { receiveTimeout: 0 } })
   for (let i = 0; i < 2000; i++) await assert.rejects(pull.receive(), { code: "EAGAIN" })
   await push.send("x")
 })
 
-test("a limit that has passed leaves nothing behind", async t => {
+test("an expired time limit has no later effect", async t => {
   const [first, second] = await pair(t, Pair, Pair, { first: { receiveTimeout: 1 } })
   await assert.rejects(first.receive(), { code: "EAGAIN" })
   await second.send("later")
@@ -89,7 +89,7 @@ test("sending while a receive waits, and the other way round", async t => {
   await Promise.all([answers, questions])
 })
 
-test("looking at a socket does not lose what a receive waits for", async t => {
+test("reading the state of a socket does not consume the event of a waiting receive", async t => {
   const [first, second] = await pair(t, Pair, Pair, { endpoint: "inproc://looking" })
   for (let i = 0; i < 300; i++) {
     const waiting = first.receive()
@@ -111,7 +111,7 @@ test("the state of a socket", async t => {
   assert.equal(pull.readable, false)
 })
 
-test("a stream of messages leaves the event loop its turns", async t => {
+test("the event loop gets turns during a stream of messages", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   let timers = 0
   const timer = setInterval(() => timers++, 1)
@@ -126,7 +126,7 @@ test("a stream of messages leaves the event loop its turns", async t => {
   assert(timers >= 5)
 })
 
-test("the rules of a pattern", async t => {
+test("sends and receives out of turn are refused", async t => {
   const [rep, req] = await pair(t, Reply, Request)
   const refused = (operation, first) =>
     assert.rejects(operation, { code: "EFSM", message: `Operation cannot be accomplished in current state: ${first}` })
@@ -140,19 +140,19 @@ test("the rules of a pattern", async t => {
   await req.receive()
 })
 
-test("a message to nobody", async t => {
+test("a message to an unknown routing id is refused", async t => {
   const router = new Router({ mandatory: true })
   t.after(() => router.close())
   await assert.rejects(router.send(["nobody", "hello"]), { code: "EHOSTUNREACH" })
 })
 
-test("what a socket does not do", async t => {
+test("a Push cannot receive, and a Pull cannot send", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   await assert.rejects(push.receive(), { code: "ENOTSUP" })
   await assert.rejects(pull.send("x"), { code: "ENOTSUP" })
 })
 
-test("closing ends what waits, and the iteration", async t => {
+test("closing ends waiting operations and iterations", async t => {
   const [pull, other] = [new Pull(), new Pull()]
   const push = new Push()
   const iteration = (async () => {
@@ -177,7 +177,7 @@ test("leaving an iteration does not close the socket", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   for (let i = 0; i < 5; i++) await push.send(`${i}`)
   for await (const [message] of pull) if (message.toString() === "1") break
-  // What was sent is all taken: a socket that closes waits for ever with a message that has no peer any more.
+  // Receive all messages: if a message has lost its peer, closing its socket waits forever.
   for (let i = 2; i < 5; i++) assert.equal((await pull.receive())[0].toString(), `${i}`)
 })
 
@@ -193,7 +193,7 @@ test("thousands of sockets come and go", async t => {
   }
 })
 
-test("peers are waited for", async t => {
+test("waitForPeers waits for connected peers", async t => {
   const pull = new Pull()
   t.after(() => pull.close())
   await pull.bind("tcp://127.0.0.1:*")
@@ -209,7 +209,7 @@ test("peers are waited for", async t => {
   assert.equal(await workers[0].waitForPeers(1), true)
 })
 
-test("subscriptions are waited for, and then nothing is missed", async t => {
+test("after waitForSubscriptions, the subscriber receives every message", async t => {
   for (const Kind of [Publisher, XPublisher]) {
     const [publisher, subscriber] = [new Kind(), new Subscriber()]
     t.after(() => [publisher, subscriber].forEach(socket => socket.close()))
@@ -224,14 +224,14 @@ test("subscriptions are waited for, and then nothing is missed", async t => {
   }
 })
 
-test("a message that waits with them is received", async t => {
+test("a receive continues during waitForPeers", async t => {
   const [pull, push] = await pair(t, Pull, Push)
   const received = pull.receive()
   await Promise.all([push.send("hello"), pull.waitForPeers(1)])
   assert.equal((await received)[0].toString(), "hello")
 })
 
-test("a wait ends with its socket, and for types without topics at once", async t => {
+test("waitForPeers ends with its socket, and waitForSubscriptions fails for types without topics", async t => {
   const push = new Push()
   t.after(() => push.close())
   await assert.rejects(push.waitForSubscriptions(1), { code: "ENOTSUP" })

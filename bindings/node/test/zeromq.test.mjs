@@ -1,5 +1,5 @@
-// The package `tautline-zeromq`: programs of the unchanged package `zeromq` run on Tautline. `TOOLS` is a folder where that is installed,
-// `LIBRARY` a libzmq.so of Tautline (`tests/ship/node/run.sh` has both).
+// The package `tautline-zeromq`: programs of the unchanged package `zeromq` run on Tautline. `zeromq` is installed in the folder `TOOLS`,
+// and `LIBRARY` is a libzmq.so of Tautline (`tests/ship/node/run.sh` sets both).
 import assert from "node:assert/strict"
 import { execFile, execFileSync } from "node:child_process"
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
@@ -16,7 +16,7 @@ const skip = (!tools || !library || !host.startsWith("linux-")) && "TOOLS and LI
 const folder = mkdtempSync(join(tmpdir(), "tautline-"))
 after(() => rmSync(folder, { recursive: true }))
 
-// A project that has both packages.
+// Creates a project that has both packages.
 before(async () => {
   if (skip) return
   const packages = join(folder, "packages")
@@ -40,13 +40,13 @@ async function says(source, { flags = [], env = {} } = {}) {
   return run(process.execPath, [...flags, "-e", source], { cwd: folder, env: { ...process.env, ...env } })
 }
 
-test("zeromq runs on Tautline if that is loaded first, by a flag or an import", { skip }, async () => {
+test("zeromq runs on Tautline if a flag or an import loads Tautline first", { skip }, async () => {
   assert.equal((await says(PROGRAM, { flags: ["--require", "tautline-zeromq"] })).stdout, "true\n")
   const imports = 'import { active } from "tautline-zeromq"\nimport * as zmq from "zeromq"\nconsole.log(active(zmq))'
   assert.equal((await says(imports, { flags: ["--input-type=module"] })).stdout, "true\n")
 })
 
-test("and in worker threads", { skip }, async () => {
+test("zeromq runs on Tautline in worker threads", { skip }, async () => {
   const source = `
     const { active } = require("tautline-zeromq")
     const { Worker } = require("node:worker_threads")
@@ -54,18 +54,18 @@ test("and in worker threads", { skip }, async () => {
   assert.equal((await says(source)).stdout, "true\n")
 })
 
-test("zeromq stays on its own libzmq when it was first, and a warning tells", { skip }, async () => {
+test("zeromq stays on its own libzmq if it was loaded first, and a warning gives the reason", { skip }, async () => {
   const { stdout, stderr } = await says(PROGRAM)
   assert.equal(stdout, "false\n")
   assert.match(stderr, /zeromq runs on its own libzmq: it was loaded before tautline-zeromq/)
 })
 
-test("and when it shall, without a word", { skip }, async () => {
+test("TAUTLINE_ZEROMQ=0 leaves zeromq on its own libzmq, without a warning", { skip }, async () => {
   const { stdout, stderr } = await says(PROGRAM, { flags: ["--require", "tautline-zeromq"], env: { TAUTLINE_ZEROMQ: "0" } })
   assert.deepEqual([stdout, stderr], ["false\n", ""])
 })
 
-test("without the package for the platform it stays as well", { skip }, async t => {
+test("zeromq stays on its own libzmq if the package for the platform is missing", { skip }, async t => {
   const place = mkdtempSync(join(tmpdir(), "tautline-"))
   t.after(() => rmSync(place, { recursive: true }))
   mkdirSync(join(place, "node_modules", "tautline-zeromq"), { recursive: true })
@@ -76,10 +76,10 @@ test("without the package for the platform it stays as well", { skip }, async t 
   const flags = ["--require", "tautline-zeromq", "-e", PROGRAM]
   const { stdout, stderr } = await run(process.execPath, flags, { cwd: place })
   assert.equal(stdout, "false\n")
-  assert.match(stderr, new RegExp(`the package @tautline/libzmq-${host} is not installed, or there is none`))
+  assert.match(stderr, new RegExp(`the package @tautline/libzmq-${host} is not installed, or does not exist for this platform`))
 })
 
-test("every exchange of zeromq's classes, and no call of its addon stays within it", { skip }, async () => {
+test("all classes of zeromq exchange messages, and every call of its addon goes to Tautline", { skip }, async () => {
   const root = join(packageRoot, "..", "..")
   copyFileSync(join(root, "tests", "world", "programs", "node", "exchange.js"), join(folder, "exchange.js"))
   const env = { ...process.env, LD_BIND_NOW: "1", LD_DEBUG: "bindings", LD_DEBUG_OUTPUT: join(folder, "bindings") }

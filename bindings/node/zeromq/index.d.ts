@@ -1,5 +1,5 @@
-/** The library that is loaded; undefined if `zeromq` runs on its own libzmq. */
+/** Path of the loaded library; undefined if `zeromq` runs on its own libzmq. */
 export const library: string | undefined
 
-/** Whether `zeromq`, the module that is given, runs on Tautline: one of its sockets is asked. */
+/** Returns true if the given module `zeromq` runs on Tautline. Queries an option of one of its sockets. */
 export function active(zeromq: object): boolean

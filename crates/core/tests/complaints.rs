@@ -15,7 +15,7 @@ use tautline_testkit::with_watchdog;
 
 /// Capacity of a pipe, see pipe(7).
 const PIPE: usize = 65_536;
-/// Set for the program.
+/// Environment variable that makes this test run as the program.
 const IS_PROGRAM: &str = "TAUTLINE_TEST_OF_COMPLAINTS";
 
 /// The program. It runs only as a child process.

@@ -1,6 +1,6 @@
 //! `udp` endpoints: RADIO and DISH with groups, and DGRAM.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -39,11 +39,11 @@ fn groups_travel_in_datagrams() {
         send(&mut radio, b"Movies", b"not joined");
         send(&mut radio, b"TV", b"Friends");
         assert_eq!(recv(&mut dish), (b"TV".to_vec(), b"Friends".to_vec()));
-        // The longest datagram. No sender can send one byte more.
+        // The second message fits exactly into the longest datagram. The first is one byte too long.
         send(&mut radio, b"TV", &vec![7; 65_507 - 3 + 1]);
         send(&mut radio, b"TV", &vec![8; 65_507 - 3]);
         assert_eq!(recv(&mut dish), (b"TV".to_vec(), vec![8; 65_507 - 3]));
-        // A datagram that is not from a RADIO.
+        // These datagrams do not come from a RADIO. Only the last is valid.
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = endpoint.strip_prefix("udp://").unwrap();
         for noise in [&b""[..], b"\x03TV", b"\xff", b"\x02TVfrom a stranger"] {
@@ -59,7 +59,7 @@ fn groups_travel_in_datagrams() {
     });
 }
 
-/// The length of a group is an octet without a sign, and the datagram has to be as long as it says.
+/// The length of a group is an unsigned octet. A datagram that is shorter than its group is dropped.
 #[test]
 fn groups_may_have_255_octets() {
     with_watchdog(LIMIT, "long groups", || {
@@ -75,7 +75,7 @@ fn groups_may_have_255_octets() {
             let group = vec![b'g'; len.into()];
             dish.join(&group).unwrap();
             let longer = [&[len], &group[..], b"whole"].concat();
-            // Too short for its group by one octet; and with no body.
+            // The first is one octet too short for its group. The second has an empty body.
             stranger.send_to(&longer[..usize::from(len)], address).unwrap();
             stranger.send_to(&longer[..=usize::from(len)], address).unwrap();
             stranger.send_to(&longer, address).unwrap();
@@ -87,7 +87,7 @@ fn groups_may_have_255_octets() {
     });
 }
 
-/// The group takes its part of a datagram's 65,507 octets. Longer messages are dropped, and later ones are not.
+/// A datagram has 65,507 octets for the group and the body. Longer messages are dropped, and later messages arrive.
 #[test]
 fn what_is_too_long_for_a_datagram_is_dropped() {
     with_watchdog(LIMIT, "long datagrams", || {

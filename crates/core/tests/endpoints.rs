@@ -1,6 +1,6 @@
 //! Effects of bind, connect, unbind and disconnect on peers, files and names.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -83,7 +83,7 @@ fn with_ipv6_an_ipv4_address_shows_as_a_mapped_one() {
     test("mapped", |context| {
         let mut socket = context.socket(SocketType::Pull).unwrap();
         set(&mut socket, IPV6, 1);
-        // A system without IPv6 cannot do it.
+        // The bind fails on a system without IPv6.
         if socket.bind("tcp://127.0.0.1:*").is_ok() {
             assert!(last_endpoint(&mut socket).starts_with("tcp://[::ffff:127.0.0.1]:"));
         }
@@ -102,7 +102,7 @@ fn unbinding_lets_the_peers_go_at_once() {
         assert_eq!(recv(&mut bound), b"hello");
         bound.unbind(&endpoint).unwrap();
         assert_eq!(bound.send(b"x", Flags::DONTWAIT), Err(Error::Again));
-        // The peer may not know yet.
+        // The peer may not have noticed the end yet.
         let _ = connected.send(b"lost", Flags::DONTWAIT);
         assert_eq!(bound.recv(&mut [0; 8], Flags::DONTWAIT), Err(Error::Again));
     });
@@ -122,7 +122,8 @@ fn what_was_unbound_is_bound_again_at_once() {
             connected.connect(&endpoint).unwrap();
             connected.send(b"hello", Flags::NONE).unwrap();
             assert_eq!(recv(&mut bound), b"hello", "{given}");
-            // With the peer still there, and while it looks for us again. (The directory of a temporary path is gone.)
+            // The peer is still connected, or reconnects. (A temporary ipc path cannot be bound again: its directory was
+            // removed.)
             for _ in 0..if given == "ipc://*" { 0 } else { 10 } {
                 assert_eq!(bound.unbind(&endpoint), Ok(()), "{given}");
                 assert_eq!(bound.bind(&endpoint), Ok(()), "{given}");
@@ -271,7 +272,7 @@ fn nothing_to_send_is_nothing_to_linger_for() {
     });
 }
 
-/// Counts down when it is freed.
+/// A body that decrements a counter when it is freed.
 struct Watched(Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Watched {
@@ -326,7 +327,8 @@ fn an_endpoint_that_was_given_up_can_still_be_disconnected() {
         let mut socket = context.socket(SocketType::Dealer).unwrap();
         set(&mut socket, SNDHWM, 0);
         for _ in 0..2 {
-            // Without a mechanism the peer is refused and does not retry. A second connect starts anew.
+            // The server refuses the client, which has no mechanism, and the client does not retry. A second connect starts
+            // again.
             socket.connect(&endpoint).unwrap();
             assert_eq!(next_event(&mut accepted).0, ACCEPTED);
             while socket.send(b"x", Flags::DONTWAIT) == Ok(()) {}
@@ -354,7 +356,7 @@ fn next_event(monitor: &mut Socket) -> (u16, u32) {
     (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
 }
 
-/// The program gives the descriptor up with a bind that succeeds, and keeps it otherwise.
+/// A successful bind takes the descriptor over. After a failed bind, the program keeps it.
 #[cfg(unix)]
 #[test]
 fn a_listener_of_the_program_is_closed_with_its_endpoint() {
@@ -381,7 +383,7 @@ fn a_listener_of_the_program_is_closed_with_its_endpoint() {
                 let mut push = common::connected(context, SocketType::Push, &to);
                 push.send(b"hello", Flags::NONE).unwrap();
                 assert_eq!(recv(&mut pull), b"hello");
-                // Taken by two endpoints, it would be closed twice.
+                // A second endpoint must not take the descriptor, because both would close it.
                 assert!(pull.bind(&to).is_err());
                 if unbinds {
                     pull.unbind(&to).unwrap();
@@ -396,7 +398,7 @@ fn a_listener_of_the_program_is_closed_with_its_endpoint() {
             }
         }
 
-        // Not a listener.
+        // A descriptor that is not a listener is refused, and stays open.
         let (mut near, mut far) = UnixStream::pair().unwrap();
         for to in ["ipc://anywhere", "tcp://127.0.0.1:*"] {
             let mut pull = context.socket(SocketType::Pull).unwrap();
@@ -408,7 +410,7 @@ fn a_listener_of_the_program_is_closed_with_its_endpoint() {
     });
 }
 
-/// The port of the client is the one that it connects to: TCP connects the socket to itself.
+/// If a client connects from the same port that it connects to, TCP connects the socket to itself.
 #[test]
 fn a_socket_does_not_connect_to_itself() {
     test("itself", |context| {
@@ -465,14 +467,14 @@ fn no_interval_is_no_second_try() {
     });
 }
 
-/// A program may wait for the event that libzmq sends when it stops to try.
+/// libzmq sends an event when it stops reconnecting. A program may wait for this event.
 #[test]
 fn with_stop_after_disconnect_a_disconnect_between_two_tries_is_told() {
     test("stop_after_disconnect", |context| {
         let directory = endpoint::TempDir::new();
         for to in ["tcp://127.0.0.1:1", "ws://127.0.0.1:1", &directory.ipc("nobody")] {
             let mut socket = context.socket(SocketType::Sub).unwrap();
-            // There is no second try within this test.
+            // There is no second attempt within this test.
             set(&mut socket, RECONNECT_IVL, 1_000_000);
             set(&mut socket, RECONNECT_STOP, STOP_AFTER_DISCONNECT);
             let name = format!("inproc://events of {to}");
@@ -497,7 +499,7 @@ fn what_lingers_still_tells_its_monitor() {
         for _ in 0..100 {
             assert_eq!(next_event(&mut monitor).0, CONNECT_RETRIED);
         }
-        // The name is free, and lingering data is cut although it has a monitor.
+        // The monitor's name is free again. Its socket's lingering data is dropped although the socket has a monitor.
         let mut other = context.socket(SocketType::Pair).unwrap();
         other.bind("inproc://events").unwrap();
         drop((other, monitor));
@@ -529,7 +531,7 @@ fn a_peer_that_is_lost_for_good_can_be_connected_again() {
 fn a_lost_peer_is_found_again_whatever_happens_after_a_disconnect() {
     test("reconnect stop", |context| {
         let mut push = context.socket(SocketType::Push).unwrap();
-        // Applies only after a disconnect by the program.
+        // The option applies only after a disconnect by the program.
         push.set_option(RECONNECT_STOP, &4_i32.to_ne_bytes()).unwrap();
         push.set_option(RECONNECT_IVL, &10_i32.to_ne_bytes()).unwrap();
         push.set_option(LINGER, &0_i32.to_ne_bytes()).unwrap();

@@ -1,6 +1,6 @@
-//! A process without free descriptors: strangers can cause this by connecting.
+//! A policy also takes effect in a process without free descriptors. Strangers can cause this state by connecting.
 //!
-//! A single test, because all tests of the process share the descriptors.
+//! This file has a single test, because all tests of a process share the descriptors.
 
 #![cfg(all(target_os = "linux", not(loom)))]
 
@@ -19,7 +19,7 @@ const HANDSHAKE_FAILED_AUTH: u16 = 0x4000;
 const HANDSHAKE_SUCCEEDED: u16 = 0x1000;
 const ACCEPT_FAILED: u16 = 0x40;
 
-/// Opens files until there is no descriptor left.
+/// Opens files until all descriptors are in use.
 fn exhaust() -> Vec<File> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = Some(256);
@@ -66,7 +66,7 @@ fn removed_key_and_new_policy_count_without_descriptors() {
         let mut first = client(2);
         first.send(b"first", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"first");
-        // The key is removed.
+        // Remove the key.
         let hogs = exhaust();
         fs::rename(folder.0.join("empty-list"), &list).unwrap();
         until(&mut events, DISCONNECTED);
@@ -75,7 +75,7 @@ fn removed_key_and_new_policy_count_without_descriptors() {
         drop(first);
         // A new policy refuses every peer.
         fs::rename(folder.0.join("new-list"), &list).unwrap();
-        // The list may have been looked at a moment before.
+        // The library may have read the list a moment before.
         let mut second = loop {
             let second = client(3);
             if first_of(&mut events, &[HANDSHAKE_SUCCEEDED, HANDSHAKE_FAILED_AUTH]) == HANDSHAKE_SUCCEEDED {

@@ -1,7 +1,7 @@
-//! PUB and XPUB with many subscribers, end to end. A message to several subscribers is stored once, without any visible
-//! effect.
+//! PUB and XPUB with many subscribers, end to end. A message to several subscribers is stored once, but each subscriber receives
+//! it as if it were alone.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -36,7 +36,7 @@ fn publisher(context: &Context, endpoint: &str) -> (Socket, String) {
     (publisher, endpoint)
 }
 
-/// A SUB without a limit, so that only the publisher can drop anything.
+/// Returns a SUB without a high-water mark, so that only the publisher can drop messages.
 fn subscriber(context: &Context, endpoint: &str) -> Socket {
     let mut subscriber = context.socket(SocketType::Sub).unwrap();
     subscriber.set_option(RECEIVE_HWM, &int(0)).unwrap();
@@ -80,7 +80,7 @@ fn each_count(
 ) {
     with_watchdog(Duration::from_secs(600), name, move || {
         for endpoint in transports {
-            // Few: the publisher writes itself. Many: the I/O thread does.
+            // For few subscribers, the publisher itself writes. For many, the I/O thread writes.
             for count in [1, 2, 8, 20] {
                 let context = Context::new();
                 test(&context, endpoint, count);
@@ -168,7 +168,7 @@ fn any_message_reaches_exactly_its_subscribers() {
     });
 }
 
-/// A subscriber with just enough ZMTP to subscribe to everything. Reads only on request of the test.
+/// A subscriber over a plain socket that subscribes to all topics. It reads only if the test calls it.
 struct RawSubscriber(TcpStream);
 
 impl RawSubscriber {
@@ -191,14 +191,14 @@ impl RawSubscriber {
         RawSubscriber(stream)
     }
 
-    /// The next message, which is shorter than 256 bytes.
+    /// Receives the next message, which is shorter than 256 bytes.
     fn recv(&mut self) -> Vec<u8> {
         let mut parts = self.recv_parts();
         assert_eq!(parts.len(), 1);
         parts.swap_remove(0)
     }
 
-    /// The next message is this one, of 256 bytes and more.
+    /// Receives the next message, which must have this body of at least 256 bytes.
     fn recv_large(&mut self, body: &[u8]) {
         let mut frame = vec![0; 9 + body.len()];
         self.0.read_exact(&mut frame).unwrap();
@@ -206,7 +206,7 @@ impl RawSubscriber {
         assert!(frame[9..] == *body);
     }
 
-    /// The next message, whose parts are shorter than 256 bytes.
+    /// Receives the next message, whose parts are shorter than 256 bytes.
     fn recv_parts(&mut self) -> Vec<Vec<u8>> {
         let mut parts = Vec::new();
         loop {
@@ -223,8 +223,8 @@ impl RawSubscriber {
     }
 }
 
-/// A subscriber that reads no bytes misses messages. It receives the others whole and in order, and the other subscribers
-/// receive all.
+/// A subscriber that reads no bytes misses some messages. It receives the remaining ones whole and in order, and the other
+/// subscribers receive all.
 #[test]
 fn a_stuck_subscriber_holds_up_no_other() {
     each_count("stuck", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
@@ -233,7 +233,7 @@ fn a_stuck_subscriber_holds_up_no_other() {
         let mut stuck = RawSubscriber::connect(&mut publisher, &endpoint);
         let mut others: Vec<_> = (0..count).map(|_| subscriber(context, &endpoint)).collect();
         others.iter_mut().for_each(|other| subscribe(&mut publisher, other, b""));
-        // More than the kernel's buffers hold.
+        // These messages exceed the kernel's buffers.
         let total = 60_000u32;
         let mut body = [0; 250];
         for n in 0..total {
@@ -246,7 +246,7 @@ fn a_stuck_subscriber_holds_up_no_other() {
                 }
             }
         }
-        // The subscriber reads again: it has lost the missed messages, and receives the new ones.
+        // The subscriber reads again. It has missed messages, and receives the new ones.
         let reader = std::thread::spawn(move || {
             let mut received = Vec::new();
             loop {
@@ -268,7 +268,8 @@ fn a_stuck_subscriber_holds_up_no_other() {
     });
 }
 
-/// A subscriber that reads no bytes still expects parts of a message when the log is full.
+/// The log may become full while a subscriber that reads no bytes has received only a part of a message. Without a high-water
+/// mark, it still receives every message.
 #[test]
 fn without_a_mark_a_stuck_subscriber_misses_nothing() {
     each_count("stuck_without_a_mark", &["tcp://127.0.0.1:*"], |context, endpoint, count| {
@@ -280,7 +281,7 @@ fn without_a_mark_a_stuck_subscriber_misses_nothing() {
         let mut stuck = RawSubscriber::connect(&mut publisher, &endpoint);
         let mut others: Vec<_> = (0..count).map(|_| subscriber(context, &endpoint)).collect();
         others.iter_mut().for_each(|other| subscribe(&mut publisher, other, b""));
-        // More than the kernel's buffers and the log hold.
+        // These messages exceed the kernel's buffers and the log.
         let total = 60_000u32;
         let body = [0; 230];
         for n in 0..total {
@@ -295,7 +296,7 @@ fn without_a_mark_a_stuck_subscriber_misses_nothing() {
     });
 }
 
-/// The room that a follower of the log has left also serves a large message, which does not use the log.
+/// The remaining room of a subscriber that reads the log also counts for a large message, which does not use the log.
 #[test]
 fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
     with_watchdog(Duration::from_secs(600), "large_near_the_mark", || {
@@ -311,7 +312,7 @@ fn a_large_message_that_is_taken_near_the_mark_is_not_dropped() {
             publisher.option(STATISTICS, &mut numbers).unwrap();
             u64::from_ne_bytes(numbers[7 * 8..8 * 8].try_into().unwrap())
         };
-        // Messages near a large message use the subscriber's own queue, which gains credit from them.
+        // Messages shortly after a large message use the subscriber's own queue, which gains credit from them.
         let large = [1; 20_000];
         publisher.send(&large, Flags::NONE).unwrap();
         assert_eq!(recv(&mut other), large);
@@ -363,7 +364,7 @@ fn subscribers_come_and_go() {
     });
 }
 
-/// A publisher that connects loses a peer within a stream of messages, and finds it again.
+/// A publisher that connects to its peers loses a peer within a stream of messages, and reconnects.
 #[test]
 fn a_lost_connection_goes_on_with_a_whole_message() {
     with_watchdog(Duration::from_secs(600), "lost_connection", || {
@@ -389,9 +390,9 @@ fn a_lost_connection_goes_on_with_a_whole_message() {
             for kept in &mut kept {
                 (n - 100..n).for_each(|n| assert_eq!(kept.recv(), n.to_le_bytes()));
             }
-            // Goes in the midst of a message.
+            // The subscriber disconnects in the middle of a message.
             let last = lost.recv();
-            // Though it has subscribed once more with every connection, it gets each message once.
+            // The subscriber subscribes again with every connection, but receives each message once.
             assert_eq!(last, (n - 100).to_le_bytes());
             lost.0.read_exact(&mut [0; 3]).unwrap();
             drop(lost);
@@ -497,7 +498,7 @@ fn messages_count_once_for_each_subscriber_whichever_way_they_go() {
             u64::from_ne_bytes(numbers[..8].try_into().unwrap())
         };
         let mut expected = 0;
-        // Small, large, and small again until the log is in use again.
+        // Send small messages, a large one, and small ones again until the log is in use again.
         for (size, messages) in [(10, 10), (50_000, 1), (10, 150)] {
             for _ in 0..messages {
                 publisher.send(&vec![0; size], Flags::NONE).unwrap();

@@ -1,6 +1,6 @@
 //! Bad input and faults: peers that break the protocol or vanish, a process out of descriptors, a context that ends under blocked calls.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -30,7 +30,7 @@ const ACCEPT_FAILED: u16 = 0x40;
 const DISCONNECTED: u16 = 0x200;
 const HANDSHAKE_FAILED_PROTOCOL: u16 = 0x2000;
 
-/// A socket bound to a free port, and its address.
+/// Returns a socket that is bound to a free port, and its address.
 fn bound(context: &Context, socket_type: SocketType) -> (Socket, String) {
     let mut socket = context.socket(socket_type).unwrap();
     let address = bind(&mut socket);
@@ -41,7 +41,7 @@ fn bind(socket: &mut Socket) -> String {
     common::bind(socket, "tcp://127.0.0.1:*")["tcp://".len()..].to_owned()
 }
 
-/// A PAIR socket on which `socket` reports these events.
+/// Returns a PAIR on which `socket` reports these events.
 fn monitor(context: &Context, socket: &mut Socket, events: u16) -> Socket {
     socket.monitor(Some("inproc://events"), events.into(), 1, SocketType::Pair).unwrap();
     let mut monitor = context.socket(SocketType::Pair).unwrap();
@@ -55,7 +55,7 @@ fn next_event(monitor: &mut Socket) -> (u16, u32) {
     (u16::from_ne_bytes(head[..2].try_into().unwrap()), u32::from_ne_bytes(head[2..].try_into().unwrap()))
 }
 
-/// The first 64 bytes of a ZMTP 3 peer with this mechanism.
+/// Returns the greeting of a ZMTP 3 peer with this mechanism.
 fn greeting(mechanism: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
     bytes.extend_from_slice(mechanism);
@@ -76,7 +76,7 @@ fn await_io_thread(context: &Context) {
     next_event(&mut connected);
 }
 
-/// A PUSH socket that a peer with another mechanism has refused, which it has not noticed yet.
+/// Returns a PUSH whose peer with another mechanism was refused. The PUSH has not noticed this yet.
 fn refused_push(context: &Context, listener: &TcpListener) -> Socket {
     let mut push = context.socket(SocketType::Push).unwrap();
     set(&mut push, LINGER, 0);
@@ -89,7 +89,7 @@ fn refused_push(context: &Context, listener: &TcpListener) -> Socket {
     push
 }
 
-/// A READY command of a peer of this socket type.
+/// Returns the READY command of a peer of this socket type.
 fn ready(socket_type: &str) -> Vec<u8> {
     let mut body = b"\x05READY\x0bSocket-Type".to_vec();
     body.extend_from_slice(&(socket_type.len() as u32).to_be_bytes());
@@ -104,7 +104,7 @@ fn read_handshake(stream: &mut TcpStream) {
     stream.read_exact(&mut vec![0; head[65].into()]).unwrap();
 }
 
-/// A peer of this socket type after its handshake.
+/// Returns the stream of a peer of this socket type after its handshake.
 fn raw_peer(address: &str, socket_type: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(&[greeting(b"NULL"), ready(socket_type)].concat()).unwrap();
@@ -118,7 +118,7 @@ fn read_to_end(mut stream: TcpStream) {
     while matches!(stream.read(&mut buffer), Ok(1..)) {}
 }
 
-/// Checks that a correct peer gets through.
+/// Checks that a message of a correct peer arrives.
 fn check_alive(context: &Context, pull: &mut Socket, address: &str) {
     let mut push = context.socket(SocketType::Push).unwrap();
     push.connect(&format!("tcp://{address}")).unwrap();
@@ -126,7 +126,7 @@ fn check_alive(context: &Context, pull: &mut Socket, address: &str) {
     assert_eq!(recv(pull), b"alive");
 }
 
-/// Reading ahead of subscriptions is bounded. It resumes when the owner has processed them.
+/// The I/O thread reads only a limited number of subscriptions ahead. It resumes after the owner has processed them.
 #[test]
 fn a_flood_of_subscriptions_gets_through() {
     let topic = |number: u32| format!("{number:0200}");
@@ -172,7 +172,7 @@ fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
     for (socket_type, peer) in
         [(SocketType::Pub, "SUB"), (SocketType::Radio, "DISH"), (SocketType::Push, "PULL")]
     {
-        // Full at the high-water mark, at a multiple of it, and in between.
+        // The queue is full at the high-water mark, or at a multiple of it; the other numbers lie in between.
         for unwanted in [1000, 1999, 2000, 2500] {
             test("talkative", move |context| {
                 let (mut socket, address) = bound(context, socket_type);
@@ -187,7 +187,7 @@ fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
                     std::thread::yield_now();
                 }
                 assert_eq!(head.as_slice()[..2], DISCONNECTED.to_ne_bytes());
-                // Messages from its successor arrive.
+                // The socket also processes the subscription of a second peer.
                 if peer == "SUB" {
                     let mut stream = raw_peer(&address, peer);
                     stream.write_all(b"\x04\x0a\x09SUBSCRIBE").unwrap();
@@ -201,7 +201,7 @@ fn a_socket_that_only_sends_sees_a_talkative_peer_go() {
     }
 }
 
-/// An idle REQ does not read, and its program need not poll it. It still notices the end of its peer, after any unread bytes.
+/// An idle REQ does not read, and its program need not poll it. It still notices the end of its peer behind unread bytes.
 #[test]
 fn an_idle_req_sees_a_talkative_peer_go() {
     for unwanted in [0, 9, 10, 11, 1000] {
@@ -218,7 +218,7 @@ fn an_idle_req_sees_a_talkative_peer_go() {
                 assert_eq!(next_event(&mut monitor).0, DISCONNECTED);
                 read_to_end(stream);
             }
-            // The unread bytes are not taken for a reply.
+            // The REQ does not take the unread bytes for a reply.
             let mut stream = raw_peer(&address, "REP");
             req.send(b"now", Flags::NONE).unwrap();
             stream.read_exact(&mut [0; 7]).unwrap();
@@ -228,7 +228,7 @@ fn an_idle_req_sees_a_talkative_peer_go() {
     }
 }
 
-/// A REQ receives the awaited reply after its peer has disconnected, even behind other replies beyond the high-water mark.
+/// A REQ receives the awaited reply after its peer has disconnected, even behind more other replies than the high-water mark.
 #[test]
 fn a_waiting_req_gets_its_reply_from_a_peer_that_has_gone() {
     test("gone", |context| {
@@ -277,7 +277,7 @@ fn garbage_ends_the_stream_and_nothing_else() {
             wrong_command,
             [greeting(b"NULL"), vec![0, 5, 1, 2, 3, 4, 5]].concat(),
             [greeting(b"NULL"), ready("NONSENSE")].concat(),
-            // Reserved flags after the handshake.
+            // This peer sends reserved flags after the handshake.
             [greeting(b"NULL"), ready("PUSH"), vec![0xf8; 100]].concat(),
         ] {
             let mut stream = TcpStream::connect(&address).unwrap();
@@ -323,7 +323,7 @@ fn half_a_greeting_is_no_peer() {
     });
 }
 
-/// During a flood new peers wait a little, but all of them get in.
+/// During a flood of connections, new peers wait a little, but all of them are accepted.
 #[test]
 fn strangers_without_end_do_not_keep_others_out() {
     test("flood", |context| {
@@ -352,8 +352,8 @@ fn a_peer_of_the_wrong_type_is_refused_and_reported() {
     });
 }
 
-/// Each PING requires an answer, which is queued here. Until the handshake ends or times out, we do not read from such a peer.
-/// Its bytes fill only the kernel's buffers.
+/// Each PING requires an answer, which is queued because the peer does not read. Until its handshake ends or times out, we do not
+/// read further bytes from such a peer, so its bytes fill only the kernel's buffers.
 #[test]
 fn a_peer_that_does_not_take_our_answers_is_not_read_during_its_handshake() {
     test("a peer that does not take our answers is not read during its handshake", |context| {
@@ -369,7 +369,7 @@ fn a_peer_that_does_not_take_our_answers_is_not_read_during_its_handshake() {
             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
             Sec-WebSocket-Protocol: ZWS2.0/NULL\r\n\r\n";
         peer.write_all(request.as_bytes()).unwrap();
-        // Masked, with zeroes.
+        // A PING of WebSocket, masked with zeroes.
         let ping = [&[0x89, 0x80 | 125][..], &[0; 4 + 125]].concat();
         let pings = ping.repeat(500);
         let mut sent = 0;
@@ -407,7 +407,7 @@ fn a_ping_behind_a_message_is_no_message() {
             stream.write_all(&message).unwrap();
             let routing_id = recv(&mut router);
             assert_eq!(recv(&mut router), body);
-            // Answered: it has been read.
+            // The answer shows that the PING was read.
             let mut pong = [0; 7];
             stream.read_exact(&mut pong).unwrap();
             assert_eq!(pong, *b"\x04\x05\x04PONG");
@@ -431,7 +431,7 @@ fn reconnecting_keeps_messages_whole_and_in_order() {
         set(&mut push, RECONNECT_IVL, 1);
         set(&mut push, LINGER, 0);
         push.connect(&format!("tcp://{}", listener.local_addr().unwrap())).unwrap();
-        // Sends until the context ends: then also out of a full queue.
+        // Sends until the context ends. The end also wakes a send that waits at a full queue.
         let sender = std::thread::spawn(move || (0..).find(|&n| push.send(&body(n), Flags::NONE).is_err()));
         let mut last = None;
         // Each visit ends in the middle of a message.
@@ -474,7 +474,7 @@ fn terminating_wakes_every_blocked_call() {
             // The endpoint has no peer.
             let mut sender = context.socket(SocketType::Push).unwrap();
             threads.push(std::thread::spawn(move || sender.send(b"x", Flags::NONE)));
-            // Full.
+            // The queue of this sender is full.
             let (_reader, address) = bound(context, SocketType::Pull);
             let mut full = context.socket(SocketType::Push).unwrap();
             set(&mut full, SNDHWM, 5);
@@ -506,18 +506,18 @@ fn a_burst_beyond_the_high_water_mark_is_refused_once() {
         let id = recv(&mut router);
         recv(&mut router);
         let dontwait_more = Flags(Flags::DONTWAIT.0 | Flags::MORE.0);
-        // Set after the pipe was there, so it counts from now on. The kernel would take them all.
+        // The router accepts messages up to its high-water mark. The kernel alone would accept all of them.
         while router.send(&id, dontwait_more) == Ok(()) {
             router.send(b"x", Flags::DONTWAIT).unwrap();
         }
-        // A sender that waits gets through.
+        // A blocking send succeeds.
         router.send(&id, Flags::MORE).unwrap();
         router.send(b"end", Flags::NONE).unwrap();
         while recv(&mut dealer) != b"end" {}
     });
 }
 
-/// The part of `out_of_descriptors` that runs in a process of its own, with a small limit of descriptors.
+/// The child process of the next test, with a small limit of descriptors.
 #[test]
 fn out_of_descriptors_child() {
     if std::env::var_os("TAUTLINE_FAULT_CHILD").is_none() {
@@ -587,7 +587,7 @@ fn a_message_is_not_lost_to_a_peer_that_refused_when_it_is_connected_anew() {
     });
 }
 
-/// A peer that reads only after it has written all its data. A closed socket with as much unsent data reads from it.
+/// A peer reads only after it has written all its data. A closed socket with as much unsent data must read while it writes.
 #[test]
 fn two_that_linger_do_not_wait_for_each_other() {
     test("two_that_linger_do_not_wait_for_each_other", |context| {
@@ -597,7 +597,7 @@ fn two_that_linger_do_not_wait_for_each_other() {
         set(&mut dealer, LINGER, -1);
         let dealer_address = bind(&mut dealer);
         let mut peer = raw_peer(&dealer_address, "DEALER");
-        // More than both systems take for a peer that does not read.
+        // This exceeds the buffers of both kernels for a peer that does not read.
         let part = vec![0; 1 << 20];
         for _ in 0..64 {
             dealer.send(&part, Flags::NONE).unwrap();

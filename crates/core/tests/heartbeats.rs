@@ -1,8 +1,8 @@
-//! Heartbeats towards a peer in the hands of the test: when a silent one is given up.
+//! Heartbeats: the time after which a socket disconnects a silent peer. The test plays the peer.
 //!
-//! The peer counts our PINGs, which are at least an interval apart however busy the machine is.
+//! The peer counts our PINGs, which are at least an interval apart, however busy the machine is.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -18,7 +18,7 @@ const HEARTBEAT_IVL: i32 = 75;
 const HEARTBEAT_TIMEOUT: i32 = 77;
 const PONG: &[u8] = b"\x04\x05\x04PONG";
 
-/// A PULL with these heartbeats in milliseconds, and a peer that has shaken hands.
+/// Returns a PULL with these heartbeats in milliseconds, and a peer after its handshake.
 fn pair(context: &Context, interval: i32, timeout: i32) -> (Socket, TcpStream) {
     let mut pull = context.socket(SocketType::Pull).unwrap();
     set(&mut pull, HEARTBEAT_IVL, interval);
@@ -32,7 +32,7 @@ fn pair(context: &Context, interval: i32, timeout: i32) -> (Socket, TcpStream) {
     (pull, peer)
 }
 
-/// Reads the next PING. False at the end of the stream.
+/// Reads the next PING. Returns false at the end of the stream.
 fn pinged(peer: &mut TcpStream) -> bool {
     let mut head = [0; 2];
     if peer.read_exact(&mut head).is_err() {
@@ -83,7 +83,7 @@ fn a_timeout_of_0_is_never() {
 fn a_time_to_live_counts_from_the_last_arrival() {
     test("ttl", |context| {
         let (_pull, mut peer) = pair(context, 10, 0);
-        // 800 ms.
+        // A PING with a time to live of 800 ms.
         peer.write_all(b"\x04\x07\x04PING\0\x08").unwrap();
         for _ in 0..10 {
             assert!(pinged(&mut peer));

@@ -1,7 +1,7 @@
-//! A socket with many connections, whose queues release their memory whenever they are empty. No message is lost by this, in any
-//! state of the socket, its peers or the context.
+//! The queues of a socket with many connections release their memory whenever they are empty. This loses no message, in any state
+//! of the socket, its peers or the context.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -14,7 +14,7 @@ const LINGER: i32 = 17;
 const DISCONNECTED: u16 = 0x200;
 const RECONNECT_IVL: i32 = 18;
 const ROUTER_MANDATORY: i32 = 33;
-/// More than the eight connections up to which queues keep their memory.
+/// Number of peers. With up to eight connections, queues keep their memory.
 const PEERS: usize = 20;
 
 fn send(socket: &mut Socket, parts: &[&[u8]]) {
@@ -58,7 +58,7 @@ fn rounds_to_many_peers_and_back_arrive_whole_and_in_order() {
     test("rounds", |context| {
         let (mut router, mut peers, names) = crowd(context);
         for round in 0..50 {
-            // Several at a time in some rounds, so that there are queues to be swept.
+            // Some rounds send several messages to each peer, so that the sweep finds queues.
             let at_once = 1 + round % 3;
             for i in 0..at_once {
                 names.iter().for_each(|name| send(&mut router, &[name, b"part", &content(round + i)]));
@@ -83,7 +83,7 @@ fn rounds_to_many_peers_and_back_arrive_whole_and_in_order() {
     });
 }
 
-/// The sweep rests between its rounds, but no message waits for the sender's next call.
+/// The sweep pauses between its rounds, but no message waits for the sender's next call.
 #[test]
 fn a_stream_in_turn_comes_whole_and_in_order_without_another_call() {
     test("in turn", |context| {
@@ -93,7 +93,7 @@ fn a_stream_in_turn_comes_whole_and_in_order_without_another_call() {
             for round in 0..ROUNDS {
                 names.iter().for_each(|name| send(&mut router, &[name, &round.to_le_bytes()]));
                 if pause && round % 100 == 50 {
-                    // The owner sleeps, and ends a rest by that.
+                    // The owner sleeps, which ends a pause of the sweep.
                     send(&mut peers[0], &[b"wake up"]);
                     recv(&mut router);
                     assert_eq!(recv(&mut router), b"wake up");
@@ -111,7 +111,7 @@ fn what_is_queued_for_many_is_sent_after_the_socket_was_closed() {
     test("linger", |context| {
         for round in 0..10 {
             let (mut router, mut peers, names) = crowd(context);
-            // Queues that have been empty before, with the sweep at work or not, and then some more.
+            // The queues have been empty before. The later messages are sent with the sweep running, or after it.
             for i in 0..=round {
                 names.iter().for_each(|name| send(&mut router, &[name, &content(i)]));
                 if i % 2 == 0 {
@@ -156,7 +156,7 @@ fn a_context_ends_with_messages_for_peers_that_are_gone_or_never_read() {
             names.iter().for_each(|name| send(&mut router, &[name, b"one"]));
             for (n, mut peer) in peers.drain(..).enumerate() {
                 set(&mut peer, LINGER, 0);
-                // Some are gone in the middle of it; the others never read, and go with the next turn.
+                // Each peer disconnects without having read: here, or at the end of the iteration.
                 if n % 2 == 0 {
                     drop(peer);
                 }
@@ -185,7 +185,7 @@ fn messages_for_many_endpoints_outlive_the_connections() {
                 pull
             })
             .collect();
-        // One to each, so that every queue has been in use and is empty again.
+        // Send a message to each PULL, so that every queue has been used and is empty again.
         (0..PEERS).for_each(|_| send(&mut push, &[b"first"]));
         pulls.iter_mut().for_each(|pull| assert_eq!(recv(pull), b"first"));
         push.monitor(Some("inproc://events"), DISCONNECTED.into(), 1, SocketType::Pair).unwrap();

@@ -1,10 +1,10 @@
-//! Behaviour without free memory: a receive returns ENOMEM and loses no message. If a peer's data needs memory, its connection
-//! ends, not the process.
+//! Behaviour without free memory: a receive returns ENOMEM and loses no message. If there is no memory for a peer's data, its
+//! connection ends, and the process continues.
 //!
 //! The allocator of this process refuses allocations of a thread from a certain size on, while the thread requests this. An
-//! allocation that cannot fail ends the process, and with it the test.
+//! allocation whose failure is not handled ends the process, and with it the test.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -28,11 +28,11 @@ const TOPICS_COUNT: i32 = 116;
 const LAST_ENDPOINT: i32 = 32;
 const DISCONNECTED: u64 = 0x200;
 
-/// Against hangs.
+/// Time limit of the whole test.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The shortest body that does not lie in the message itself.
+/// Length of the shortest body that is not stored in the message itself.
 const OUTSIDE: usize = 41;
-/// No larger pieces of state are made while one receives.
+/// Size of the smallest refused allocation. A receive allocates only smaller pieces of state.
 const SMALL: usize = 90;
 
 struct Refusing;
@@ -45,7 +45,7 @@ fn refuses(size: usize) -> bool {
     size >= FROM.get()
 }
 
-// SAFETY: the system's allocator, or null, which says that there is no memory.
+// SAFETY: the system's allocator, or null, which means that there is no memory.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -69,7 +69,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Calls `work`, while this thread is refused all memory of so many bytes and more.
+/// Calls `work`. Meanwhile, allocations of at least `from` bytes by this thread fail.
 fn refused<R>(from: usize, work: impl FnOnce() -> R) -> R {
     FROM.set(from);
     let result = work();
@@ -97,7 +97,7 @@ fn body(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| (seed * 31 + at * 7 + at / 256) as u8).collect()
 }
 
-/// Messages with bodies of these lengths, which begin with `first`.
+/// Returns messages with parts of these lengths, whose first parts begin with `first`.
 fn messages(lengths: &[&[usize]], first: &[u8]) -> Vec<Vec<Vec<u8>>> {
     let part = |message: usize, (at, len): (usize, &usize)| {
         let mut body = body(message * 10 + at, *len);
@@ -128,7 +128,7 @@ fn send(socket: &mut Socket, before: &[&[u8]], message: &[Vec<u8>], to: u32) {
     }
 }
 
-/// Receives one part, at first without memory for it. Returns the number of failures. Received parts are kept, so that their
+/// Receives one part, at first without memory for it. Returns the number of failures. Keeps the received parts, so that their
 /// memory is not reused.
 fn receive(socket: &mut Socket, kept: &mut Vec<Message>) -> usize {
     let mut part = Message::from_slice(b"before");
@@ -149,7 +149,8 @@ fn receive(socket: &mut Socket, kept: &mut Vec<Message>) -> usize {
     times
 }
 
-/// Checks that all messages arrive whole and in order, though each part at first finds no memory. Returns the number of failures.
+/// Checks that all messages arrive whole and in order, although there is no memory for the first attempts to receive each part.
+/// Returns the number of failures.
 fn receive_all(socket: &mut Socket, expected: &[Vec<Vec<u8>>]) -> usize {
     let (mut kept, mut times) = (Vec::new(), 0);
     for message in expected {
@@ -165,7 +166,7 @@ fn receive_all(socket: &mut Socket, expected: &[Vec<Vec<u8>>]) -> usize {
     }
     let mut part = Message::new();
     assert_eq!(socket.recv_message(&mut part, Flags::DONTWAIT), Err(Error::Again));
-    // Or the next ones would find their blocks with the thread. (Some find those of former segments.)
+    // Freed blocks would serve the next messages from the thread's cache. (Some messages use blocks of former segments.)
     std::mem::forget(kept);
     times
 }
@@ -191,7 +192,7 @@ fn pair(context: &Context, from: SocketType, to: SocketType) -> (Socket, Socket)
     }
     sender.set_option(ROUTING_ID, &[b'n'; 200]).unwrap();
     sender.connect("inproc://memory").unwrap();
-    // The receiver takes note of its peer.
+    // The receiver processes the new peer.
     number(&mut receiver, EVENTS);
     if to == SocketType::XSub {
         receiver.send(b"\x01", Flags::NONE).unwrap();
@@ -204,7 +205,7 @@ fn exchange(from: SocketType, to: SocketType, lengths: &[&[usize]]) {
     let (mut sender, mut receiver) = pair(&context, from, to);
     let mut times = 0;
     let first: &[u8] = if to == SocketType::Sub { b"wanted" } else { b"" };
-    // Three times: with counts that are wrong there would be no room any more.
+    // Repeat three times: if a failed receive counted messages wrongly, the high-water mark would block the sender.
     for _ in 0..3 {
         let messages = messages(lengths, first);
         for message in &messages {
@@ -313,7 +314,7 @@ fn the_rest_of_a_message_whose_peer_is_left_is_whole_or_not_there() {
         let mut part = Message::new();
         pull.recv_message(&mut part, Flags::NONE).unwrap();
         assert!(part.more());
-        // Small allocations are the endpoint's own state.
+        // Smaller allocations, for the state of the endpoint, succeed.
         let from = if there_is_memory { usize::MAX } else { 800 };
         refused(from, || pull.disconnect("inproc://memory")).unwrap();
         if there_is_memory {
@@ -382,7 +383,7 @@ fn a_subscription_of_the_program_s_own_is_refused() {
     assert_eq!(number(&mut xsub, TOPICS_COUNT), 1);
 }
 
-/// A server and a client of CURVE that have exchanged a message.
+/// Returns a CURVE server and client that have exchanged a message, and the events of the server.
 fn ciphered(context: &Context, transport: &str) -> (Socket, Socket, Socket) {
     let (mut server, mut client) =
         (context.socket(SocketType::Pull).unwrap(), context.socket(SocketType::Push).unwrap());
@@ -415,7 +416,7 @@ fn a_ciphered_message_that_there_is_no_memory_for_ends_its_connection() {
             ends.recv(&mut [], Flags::NONE).unwrap();
         }
         client.send(&body(2, 300_000), Flags::NONE).unwrap();
-        // The I/O thread, which has memory, may have been first.
+        // The I/O thread, for which allocations succeed, may have read the message first.
         let mut came = false;
         while !came && number(&mut ends, EVENTS) & 1 == 0 {
             let got = refused(80 * 1024, || server.recv_message(&mut received, Flags::DONTWAIT));
@@ -440,7 +441,7 @@ fn a_ciphered_message_that_there_is_no_memory_for_ends_its_connection() {
     }
 }
 
-/// One after the other in one thread: blocks that another one had would come to this one.
+/// The cases run one after the other in one thread, because blocks freed by another thread would serve this one.
 #[test]
 fn where_memory_has_run_out() {
     with_watchdog(LIMIT, "where_memory_has_run_out", || {

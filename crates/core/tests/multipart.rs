@@ -1,6 +1,6 @@
 //! The limit of a multipart message (ZMQ_TAUTLINE_MAXMULTIPARTSIZE), and the treatment of a peer that exceeds it.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -23,11 +23,11 @@ const CURVE_SERVERKEY: i32 = 50;
 const MAX_MULTIPART_SIZE: i32 = 0x5441_0003;
 const DISCONNECTED: u16 = 0x200;
 
-/// Bytes that a message may have here: it is reached by parts that come one by one, and by some that come at once.
+/// Limit of a message in bytes. Some messages reach it with parts that arrive one by one, others with parts that arrive at once.
 const LIMIT: i64 = 100_000;
-/// Exchanges after which both ends of an ipc connection use shared memory, if the system has any.
+/// Number of exchanges after which both ends of an ipc connection use shared memory, if the system has it.
 const ENOUGH: u32 = 300;
-/// More than the kernel buffers for a reader that does not read.
+/// Number of bytes that exceeds the kernel's buffers.
 const SYSTEM: usize = 64 << 20;
 
 fn set_long(socket: &mut Socket, option: i32, value: i64) {
@@ -83,7 +83,7 @@ fn limited(context: &Context, socket_type: SocketType) -> (Socket, Socket) {
     (server, events)
 }
 
-/// Sends one message, and answers it if `answers` is true. Returns the number of parts that the pattern has put in front.
+/// Sends one message, and a reply if `answers` is true. Returns the number of parts that the pattern puts before the message.
 fn exchange(server: &mut Socket, client: &mut Socket, parts: usize, len: usize, answers: bool) -> usize {
     send(client, parts, len);
     let (received, last) = receive(server, Flags::NONE).unwrap();
@@ -127,7 +127,7 @@ fn every_pattern_keeps_the_limit() {
             client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
             if server_type == Sub {
                 server.set_option(SUBSCRIBE, b"").unwrap();
-                // Its owner tells the peer of it.
+                // The owner of the SUB sends the subscription in its calls.
                 while receive(&mut client, Flags::DONTWAIT).is_err() {
                     assert_eq!(receive(&mut server, Flags::DONTWAIT), Err(Error::Again));
                 }
@@ -198,7 +198,7 @@ fn unbinding_within_a_message_drops_the_whole_message() {
     }
 }
 
-/// Sends the beginning of a message that has no end, in parts of 100 bytes, until the other side has closed the stream.
+/// Sends an endless message in parts of 100 bytes, until the other side has closed the stream.
 fn flood(mut stream: impl Read + Write) {
     stream.write_all(&handshake("PUSH")).unwrap();
     let mut head = [0; 66];
@@ -218,7 +218,7 @@ fn a_message_without_an_end_ends_the_connection() {
         let (mut pull, mut events) = limited(context, SocketType::Pull);
         let tcp = bind(&mut pull, "tcp://127.0.0.1:*");
         let ipc = bind(&mut pull, "ipc://*");
-        // By the I/O thread, as the owner is elsewhere, and by the owner, which looks in between.
+        // The I/O thread must end these connections, because the owner of the socket makes no call meanwhile.
         flood(TcpStream::connect(&tcp["tcp://".len()..]).unwrap());
         await_loss(&mut events);
         flood(UnixStream::connect(&ipc["ipc://".len()..]).unwrap());
@@ -227,7 +227,7 @@ fn a_message_without_an_end_ends_the_connection() {
     });
 }
 
-/// A limit of parts also limits messages, to 64 MiB at least.
+/// A limit of parts (ZMQ_MAXMSGSIZE) also limits whole messages, to at least 64 MiB.
 #[test]
 fn a_limit_of_parts_is_one_of_messages() {
     test("parts", |context| {

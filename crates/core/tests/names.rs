@@ -1,6 +1,6 @@
 //! Sockets that are bound and connected by names.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(feature = "names", unix, not(loom)))]
 
 mod common;
@@ -38,7 +38,7 @@ impl Place {
         place
     }
 
-    /// A names file that only has a folder.
+    /// Creates a names file that only has a folder.
     fn with_folder(test: &str) -> Place {
         let place = Place::new(test, "");
         place.write(&format!("[folder]\npath = \"{}\"", place.0.join("f").display()));
@@ -65,7 +65,7 @@ impl Place {
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
-    /// The files of a name: entries, and sockets of `ipc`.
+    /// Returns the number of files of a name: entries, and sockets of `ipc`.
     fn files(&self, name: &str) -> usize {
         fs::read_dir(self.0.join("f").join(name)).map_or(0, Iterator::count)
     }
@@ -87,8 +87,8 @@ fn send(socket: &mut Socket, text: &str) {
     socket.send(text.as_bytes(), Flags::NONE).unwrap();
 }
 
-/// Polls for a change that sends no event, of a file for example. The pause only saves processor
-/// time, and the watchdog of `test` ends a wait that is in vain.
+/// Polls for a change that sends no event, for example of a file. The pause only saves processor
+/// time, and the watchdog of `test` ends a wait without a result.
 fn wait_until(mut so: impl FnMut() -> bool) {
     while !so() {
         thread::sleep(Duration::from_millis(5));
@@ -107,7 +107,7 @@ fn without_a_file_there_are_no_names() {
         context.set_names(&place.file()).unwrap();
         assert_eq!(context.set_names(&place.file()), Err(Error::Invalid), "it has one");
         assert_eq!(socket.connect("name://a b"), Err(Error::Invalid));
-        // There is no folder to put it in.
+        // There is no folder for the entry.
         assert_eq!(socket.bind("name://orders"), Err(Error::NotSupported));
         socket.connect("name://orders").unwrap();
         assert_eq!(last_endpoint(&mut socket), "name://orders");
@@ -156,7 +156,7 @@ fn two_contexts_meet_over_ipc_and_keys_are_asked_for() {
         send(&mut push, "1");
         assert_eq!(recv(&mut pull), b"1");
         assert!(push.peers().unwrap().iter().any(|peer| peer.address.starts_with("ipc://")));
-        // A server with a key cannot be reached without it: this one refuses peers without a key.
+        // A client without the server's key cannot connect.
         let mut secure = socket(context, SocketType::Pull);
         set(&mut secure, CURVE_SERVER, 1);
         secure.set_option(CURVE_SECRETKEY, &[7; 32]).unwrap();
@@ -205,7 +205,7 @@ fn a_file_is_followed_and_what_was_queued_is_sent() {
             send(&mut push, &number.to_string());
         }
         place.write(&format!("[names]\norders = \"{}\"", at[1]));
-        // The owner acts when it is called: each call may be the one that sees the new file.
+        // The owner reads the new file during a call. Any of these calls may be the first to see it.
         set(&mut second, RCVTIMEO, 5);
         let mut reached = false;
         while !reached {
@@ -266,7 +266,7 @@ fn entries_of_other_hosts_do_not_lead_into_the_program() {
         }
         curve.connect("name://secrets").unwrap();
         for (client, server) in [(&mut plain, &mut plain_server), (&mut curve, &mut curve_server)] {
-            // In turns, if there were two peers.
+            // If there were two peers, the messages would go to them in turn.
             for text in ["1", "2", "3", "4"] {
                 send(client, text);
                 assert_eq!(recv(server), text.as_bytes());

@@ -1,6 +1,6 @@
 //! Observation of a process from outside, as tools read it.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(unix, not(loom)))]
 
 mod common;
@@ -33,7 +33,7 @@ const XPUB_VERBOSE: i32 = 40;
 const HEARTBEAT_IVL: i32 = 75;
 const OBSERVE: i32 = 0x5441_0004;
 
-/// A test in an observed context. Sockets are told apart by their routing ids.
+/// Runs a test in an observed context. Tests identify their sockets by routing ids.
 fn observed(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
     with_watchdog(LIMIT, name, move || {
         let context = Context::new();
@@ -43,7 +43,7 @@ fn observed(name: &str, body: impl FnOnce(&Context) + Send + 'static) {
     });
 }
 
-/// The file of this process.
+/// Returns the counters file of this process.
 fn own_file() -> PathBuf {
     let own = std::process::id();
     let found = processes().into_iter().find(|found| found.pid == own && found.runs);
@@ -61,7 +61,7 @@ fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
                     return found;
                 }
             }
-            // Before the first snapshot, or during a write.
+            // The file has no snapshot yet, or is being written.
             Err(Fault::Busy) => {}
             Err(fault) => panic!("{fault}"),
         }
@@ -69,12 +69,12 @@ fn until<T>(mut seen: impl FnMut(&Reading) -> Option<T>) -> T {
     }
 }
 
-/// Names a socket for its test.
+/// Gives a socket a name, by which its test finds it.
 fn named(socket: &mut Socket, name: &str) {
     socket.set_option(ROUTING_ID, name.as_bytes()).unwrap();
 }
 
-/// The socket of this name, and its peers.
+/// Returns the socket with this name, and its peers.
 fn find<'a>(reading: &'a Reading, name: &str) -> Option<(&'a tautline_observe::Socket, Vec<&'a Peer>)> {
     let socket = reading.sockets.iter().find(|socket| socket.routing_id == name.as_bytes())?;
     Some((socket, reading.peers_of(socket.id).collect()))
@@ -89,7 +89,7 @@ fn traffic_is_seen_at_both_ends_of_each_transport() {
     ] {
         observed(transport, move |context| {
             let (mut pull, endpoint) = bound(context, SocketType::Pull, &at);
-            // A look may still show the sockets of the round before.
+            // A snapshot may still contain the sockets of the previous round, so the names differ.
             let [to, from] = ["to", "from"].map(|end| format!("{end} {endpoint} traffic"));
             named(&mut pull, &to);
             let mut push = context.socket(SocketType::Push).unwrap();
@@ -141,7 +141,7 @@ fn peers_are_described() {
             let (_, peers) = find(reading, "described")?;
             let (_, servers) = find(reading, "the dealer")?;
             let ([client], [server]) = (&peers[..], &servers[..]) else { return None };
-            // Its heartbeats are answered.
+            // A round-trip time shows that the heartbeats were answered.
             (server.round_trip_us > 0 && client.messages_in == 1).then_some(())?;
             assert_eq!(client.routing_id, b"the dealer");
             assert_eq!((&*client.host, &*client.mechanism), ("127.0.0.1", "NULL"));
@@ -309,7 +309,7 @@ fn what_goes_through_a_log_is_counted() {
     });
 }
 
-/// A program that is busy elsewhere sees no peers come; a tool does.
+/// A tool sees a new peer even if the program makes no calls and has not noticed the peer.
 #[test]
 fn a_peer_is_seen_before_its_owner_takes_note_of_it() {
     observed("unseen", |context| {
@@ -395,7 +395,7 @@ fn what_lingers_is_seen_until_it_has_gone() {
     });
 }
 
-/// A tool that has asked for this, once it is told that it gets it.
+/// Returns a tool that has requested these copies, after the process has accepted the request.
 fn tap(request: &Request) -> BufReader<UnixStream> {
     let path = until(|reading| Some(reading.process.tap.clone()));
     let mut stream = UnixStream::connect(path).unwrap();
@@ -407,7 +407,7 @@ fn tap(request: &Request) -> BufReader<UnixStream> {
     tool
 }
 
-/// The number of the socket of this name.
+/// Returns the number of the socket with this name.
 fn number(name: &str) -> u64 {
     until(|reading| find(reading, name).map(|(socket, _)| socket.id))
 }
@@ -417,7 +417,7 @@ fn a_tap_copies_what_goes_through_a_socket() {
     for at in ["tcp://127.0.0.1:*", "inproc://tapped"] {
         observed(at, move |context| {
             let (mut pull, endpoint) = bound(context, SocketType::Pull, at);
-            // A look may still show the sockets of the round before.
+            // A snapshot may still contain the sockets of the previous round, so the names differ.
             let [to, from] = ["to", "from"].map(|end| format!("{end} {endpoint}"));
             named(&mut pull, &to);
             let mut push = context.socket(SocketType::Push).unwrap();
@@ -436,7 +436,7 @@ fn a_tap_copies_what_goes_through_a_socket() {
             let none = Request { socket: Some(to), prefix: b"other".to_vec(), ..Request::default() };
             let unwanted = tap(&none);
             go(b"first", 100);
-            // The program looks at two bytes only.
+            // The program receives only two bytes of this part.
             go(b"second", 2);
             for (tool, socket, direction, second) in [
                 (&mut received, to, Direction::In, ["first", "se"]),
@@ -449,7 +449,7 @@ fn a_tap_copies_what_goes_through_a_socket() {
                     assert_eq!(copy.parts[1].bytes, body.as_bytes());
                 }
             }
-            // Without tools the messages take the short way again.
+            // Without tools, messages take the faster path again.
             drop((received, sent, unwanted));
             go(b"after", 100);
         });
@@ -492,7 +492,7 @@ fn a_tap_tells_the_peer_of_each_message() {
             let peer = |known_as: &str| {
                 until(|reading| {
                     let (_, peers) = find(reading, &name)?;
-                    // A look before the socket has taken note of it has another number for it.
+                    // Until the socket notices the peer, snapshots have another number for it.
                     let named = peers.iter().find(|peer| peer.routing_id == known_as.as_bytes());
                     named.map(|peer| peer.id).filter(|id| *id < 1 << 32)
                 })
@@ -511,7 +511,7 @@ fn a_tap_tells_the_peer_of_each_message() {
                 let copy = copy(&mut only);
                 assert_eq!((copy.peer, copy.direction), (three, direction));
             }
-            // To an unknown peer.
+            // Send to an unknown peer.
             router.send(b"four", Flags::MORE).unwrap();
             router.send(b"answer", Flags::NONE).unwrap();
             assert_eq!(copy(&mut all).peer, MANY);
@@ -522,7 +522,7 @@ fn a_tap_tells_the_peer_of_each_message() {
 #[test]
 fn events_of_a_monitor_are_no_messages_of_the_program() {
     observed("monitored", |context| {
-        // Messages of other tests are longer.
+        // These requests copy 200 bytes of each message.
         let begin = || tap(&Request { most: 200, ..Request::default() });
         let mut before = begin();
         let (mut pull, endpoint) = bound(context, SocketType::Pull, "inproc://monitored-pull");
@@ -535,7 +535,7 @@ fn events_of_a_monitor_are_no_messages_of_the_program() {
         let mut of_it = tap(&Request { socket: Some(number("events")), ..Request::default() });
         let mut push = connected(context, SocketType::Push, &endpoint);
         pull.bind("tcp://127.0.0.1:*").unwrap();
-        // Listening.
+        // The event LISTENING.
         let event = recv(&mut events);
         let mut more = 1_i32.to_ne_bytes();
         while more != [0; 4] {
@@ -549,7 +549,7 @@ fn events_of_a_monitor_are_no_messages_of_the_program() {
         for tool in [&mut before, &mut after] {
             loop {
                 let copy = copy(tool);
-                // Messages that the library's own end has sent are not copied either.
+                // Messages from the library's end of the monitor are not copied either.
                 assert!(copy.socket != events && copy.parts[0].bytes != event);
                 if copy.socket == program {
                     break;
@@ -595,7 +595,7 @@ fn both_ends_of_a_monitor_are_told_apart_from_the_programs_sockets() {
     observed("marked", |context| {
         let mut early = context.socket(SocketType::Pair).unwrap();
         named(&mut early, "marked-early");
-        // Before there is a monitor.
+        // This socket connects before the monitor exists.
         early.connect("inproc://marked-events").unwrap();
         let other = Context::new();
         other.observe().unwrap();
@@ -626,7 +626,7 @@ fn both_ends_of_a_monitor_are_told_apart_from_the_programs_sockets() {
         });
         drop((same_name, to_other));
         other.terminate().unwrap();
-        // The name is free for the program once the monitor has gone.
+        // After the monitor has ended, the program can bind its name.
         pull.monitor_in_detail("inproc://marked-others").unwrap();
         drop(early);
         let (mut pair, _) = bound(context, SocketType::Pair, "inproc://marked-events");
@@ -696,12 +696,12 @@ fn a_request_that_makes_no_sense_is_told_so_and_a_silent_tool_holds_no_end_up() 
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();
         assert_eq!(answer, "ERROR the first line must be TAP 1\n");
-        // The context ends although this one has not said what it wants.
+        // The context ends although this tool has sent no request.
         std::mem::forget(UnixStream::connect(&path).unwrap());
     });
 }
 
-/// Run as root only: another user gets nothing.
+/// Another user can neither read the counters file nor list its folder. The test needs root.
 #[test]
 fn another_user_gets_nothing() {
     use std::os::unix::fs::MetadataExt;
@@ -738,9 +738,9 @@ fn the_option_of_a_context_says_what_is_on() {
     });
 }
 
-// ---- processes of their own, in folders of their own
+// ---- child processes, each with a separate folder
 
-/// A folder for the files of one test.
+/// Creates a folder for the files of one test.
 fn folder(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("observed-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
@@ -748,7 +748,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Runs one of the tests marked `ignore` below in a process of its own.
+/// Runs one of the tests marked `ignore` below in a child process.
 fn run(child: &str, folder: &Path, observe: Option<&str>) -> std::process::Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", child, "--ignored", "--nocapture"]).env("XDG_RUNTIME_DIR", folder);
@@ -832,7 +832,7 @@ fn a_folder_that_is_open_to_others_is_not_used() {
     assert!(run("child_uses_a_socket", &folder, Some("1")).status.success());
     assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);
     std::fs::remove_dir(&own).unwrap();
-    // Nor is one that a link leads to.
+    // A folder behind a symbolic link is not used either.
     let elsewhere = folder.join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, &own).unwrap();

@@ -1,6 +1,6 @@
 //! Every pattern end to end, over each transport, through the public API.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -14,7 +14,7 @@ use tautline_testkit::with_watchdog;
 
 const TRANSPORTS: [&str; 3] = ["tcp://127.0.0.1:*", "ipc://*", "inproc://here"];
 
-/// A bound and a connected socket.
+/// Returns a bound and a connected socket.
 fn joined(context: &Context, bound: SocketType, connected: SocketType, endpoint: &str) -> (Socket, Socket) {
     let mut a = context.socket(bound).unwrap();
     a.bind(endpoint).unwrap();
@@ -82,7 +82,7 @@ fn req_and_rep_take_turns() {
     });
 }
 
-/// The reply to a request finds the reply before it gone from the queue, also if another thread has just written that.
+/// With high-water marks of 1, the queue has room for each reply, even if another thread has just written the previous reply.
 #[test]
 fn a_mark_of_one_loses_no_reply() {
     each_transport("mark_of_one", |context, endpoint| {
@@ -160,7 +160,7 @@ fn pairs_talk_both_ways() {
     });
 }
 
-/// Several peers in succession, before the bound socket is called: the messages of each are received.
+/// Several peers connect one after the other before the bound socket is called. It receives the messages of each.
 #[test]
 fn pairs_come_one_after_the_other() {
     each_transport("one_after_the_other", |context, endpoint| {
@@ -176,7 +176,7 @@ fn pairs_come_one_after_the_other() {
                 peer.send(&[round, number], Flags::NONE).unwrap();
                 peer.close();
                 if !endpoint.starts_with("inproc") {
-                    // Then the system has everything, and the end behind it.
+                    // After this, the kernel has all messages and the end of the stream.
                     own.terminate().unwrap();
                 }
             }
@@ -246,14 +246,14 @@ fn inproc_takes_exactly_the_sum_of_both_high_water_marks() {
 fn what_is_sent_to_a_crowd_in_turn_arrives_whole_in_order_and_without_another_call() {
     each_transport("crowd", |context, endpoint| {
         const PEERS: usize = 40;
-        // Below the high-water mark, where no peer loses its turn.
+        // This number is below the high-water mark, so no peer is skipped.
         const ROUNDS: u64 = 900;
         let mut push = context.socket(SocketType::Push).unwrap();
         push.bind(endpoint).unwrap();
         let endpoint = last_endpoint(&mut push);
         let mut pulls: Vec<_> = (0..PEERS).map(|_| context.socket(SocketType::Pull).unwrap()).collect();
         pulls.iter_mut().for_each(|pull| pull.connect(&endpoint).unwrap());
-        // Until all are there, those that are get the greeting, some of them often.
+        // Send greetings until all peers have received one. Some peers receive several.
         let mut greeted = 0;
         while greeted < PEERS {
             push.send(b"", Flags::NONE).unwrap();

@@ -1,6 +1,6 @@
 //! Sockets under a policy, in programs that are unaware of it.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(unix, not(loom)))]
 
 mod common;
@@ -51,7 +51,7 @@ fn loopback_refuses_what_others_can_reach() {
         open.bind("inproc://here").unwrap();
         let mut dish = socket(context, SocketType::Dish);
         refused(dish.bind("udp://*:5555"));
-        // With a key it may.
+        // A server with a key may bind to all interfaces.
         let mut secure = socket(context, SocketType::Pub);
         set(&mut secure, CURVE_SERVER, 1);
         secure.set_option(CURVE_SECRETKEY, &LAST_OF_KEYS).unwrap();
@@ -70,16 +70,16 @@ fn loopback_judges_the_socket_that_is_bound() {
         context.set_policy("loopback").unwrap();
         let mut server = socket(context, SocketType::Pull);
         refused(server.bind("vsock://*:5556"));
-        // A socket of the program's own that listens elsewhere than the endpoint says.
+        // The program's own descriptor listens on another address than the endpoint names.
         let open = TcpListener::bind("0.0.0.0:0").unwrap();
         set(&mut server, USE_FD, open.as_raw_fd());
         refused(server.bind(&format!("tcp://127.0.0.1:{}", open.local_addr().unwrap().port())));
         let near = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = near.local_addr().unwrap();
-        // Taken over.
+        // The bind takes the descriptor over.
         set(&mut server, USE_FD, near.into_raw_fd());
         server.bind(&format!("tcp://{at}")).unwrap();
-        // Files that others can reach.
+        // A socket file that other users can connect to is refused.
         let folder = Folder::new("descriptor");
         let path = folder.0.join("socket");
         let listener = UnixListener::bind(&path).unwrap().into_raw_fd();
@@ -225,7 +225,7 @@ fn a_key_that_is_taken_away_ends_its_connection() {
         let mut server = socket(&ours, SocketType::Pull);
         let mut events = monitor(&ours, &mut server);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");
-        // A stranger with the server's key.
+        // A stranger knows the server's key, but has no trusted key.
         let stranger = || {
             let mut stranger = socket(context, SocketType::Push);
             stranger.set_option(CURVE_SERVERKEY, &public_key(&[1; 32])).unwrap();
@@ -241,7 +241,7 @@ fn a_key_that_is_taken_away_ends_its_connection() {
         client.connect(&endpoint).unwrap();
         client.send(b"trusted", Flags::NONE).unwrap();
         assert_eq!(recv(&mut server), b"trusted");
-        // The stranger is made a friend, and the friend a stranger.
+        // Add the stranger's key to the trusted keys, and remove the client's key.
         folder.file("clients/two.pub", &text(&public_key(&[3; 32])));
         fs::remove_file(folder.0.join("clients/one.pub")).unwrap();
         until(&mut events, DISCONNECTED);
@@ -283,7 +283,7 @@ fn limits_keep_peers_away() {
     });
 }
 
-/// The greeting of a PUSH without security, up to its READY; and that and a message.
+/// The greeting of a PUSH without security. The second constant is its READY and a message.
 const GREETING: [u8; 64] = {
     let mut greeting = [0; 64];
     [greeting[0], greeting[9], greeting[10]] = [0xFF, 0x7F, 3];
@@ -292,7 +292,7 @@ const GREETING: [u8; 64] = {
 };
 const READY_AND_HELLO: &[u8] = b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04PUSH\0\x05hello";
 
-/// A connection that the server has accepted: it has said the first bytes of its greeting.
+/// Returns a connection that the server has accepted: it has sent the first bytes of its greeting.
 fn accepted(at: &str) -> TcpStream {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.read_exact(&mut [0; 10]).unwrap();
@@ -309,7 +309,8 @@ fn silent_newcomers_make_room_before_those_that_speak() {
         let at = endpoint.strip_prefix("tcp://").unwrap();
         let mut good = accepted(at);
         good.write_all(&GREETING).unwrap();
-        // The rest of the server's greeting, and its READY, which it says once it has read ours.
+        // Read the rest of the server's greeting and a part of its READY, which it sends after it has
+        // read our greeting.
         good.read_exact(&mut [0; 64]).unwrap();
         let _silent: Vec<_> = (0..10).map(|_| accepted(at)).collect();
         good.write_all(READY_AND_HELLO).unwrap();
@@ -357,7 +358,7 @@ fn a_peer_may_subscribe_to_so_much() {
             }
             let mut event = Message::new();
             loop {
-                // The socket receives them when it is called.
+                // The socket processes the subscriptions during its calls.
                 let mut message = Message::from_slice(b"for nobody");
                 if theirs == SocketType::Dish {
                     assert!(message.set_group(b"none"));
@@ -421,8 +422,8 @@ fn name_and_password_do_not_go_out_where_curve_is_wanted() {
     });
 }
 
-/// Another user that listens at the path in `TAUTLINE_TEST_LISTEN`: the test below starts it. Fails
-/// if a byte comes.
+/// Another user that listens at the path in `TAUTLINE_TEST_LISTEN`. The test below starts it. It
+/// fails if it receives a byte.
 #[test]
 #[ignore = "not a test by itself"]
 fn listens_as_another_user() {
@@ -452,7 +453,7 @@ fn strict_never_sends_to_another_user() {
         server.unbind(&endpoint).unwrap();
         until(&mut events, DISCONNECTED);
         fs::remove_file(&path).unwrap();
-        // Another user is there when the client connects again. Only root can try this.
+        // When the client reconnects, another user listens. Only root can test this.
         let mut other = Command::new(std::env::current_exe().unwrap());
         other.args(["--ignored", "--exact", "listens_as_another_user", "--nocapture"]);
         other.env("TAUTLINE_TEST_LISTEN", &path).stdout(Stdio::piped()).uid(65534).gid(65534);

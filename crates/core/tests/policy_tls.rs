@@ -1,6 +1,6 @@
 //! TLS that a policy applies to programs that are unaware of it.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(feature = "tls", unix, not(loom)))]
 
 mod common;
@@ -51,7 +51,7 @@ impl Folder {
         self.0.file(name, text)
     }
 
-    /// A policy that wraps all: a server's, whose clients have to show certificates.
+    /// Returns a context under the policy of a server whose clients must present certificates.
     fn server(&self) -> Context {
         self.under(
             "server",
@@ -161,7 +161,7 @@ fn a_renewed_certificate_is_shown_to_the_next_client() {
             push.set_option(KEY_PEM, with::CLIENT_KEY.as_bytes()).unwrap();
             push
         };
-        // This client trusts only the server's present certificate.
+        // This client trusts only the server's current certificate.
         let mut before = trusting(with::SERVER);
         before.connect(&at).unwrap();
         before.send(b"before", Flags::NONE).unwrap();
@@ -171,7 +171,7 @@ fn a_renewed_certificate_is_shown_to_the_next_client() {
         after.connect(&at).unwrap();
         until(&mut events, FAILED_PROTOCOL);
         folder.file("server.pem", with::RENEWED);
-        // Certificate and key do not belong together until the second one is there.
+        // Certificate and key do not match until the new key is written.
         until(&mut events, FAILED_PROTOCOL);
         folder.file("server-key.pem", with::RENEWED_KEY);
         until(&mut events, HANDSHAKE_SUCCEEDED);
@@ -184,7 +184,7 @@ fn a_renewed_certificate_is_shown_to_the_next_client() {
     });
 }
 
-/// A server whose clients have to show certificates, and a client that it has admitted.
+/// A server whose clients must present certificates, and a client that it has admitted.
 struct Admitted {
     folder: Folder,
     ours: Context,
@@ -225,7 +225,7 @@ fn an_authority_that_is_taken_away_ends_the_connections_of_its_clients() {
         mallory.set_option(KEY_PEM, with::OTHER_CLIENT_KEY.as_bytes()).unwrap();
         mallory.connect(&admitted.endpoint.replacen("tcp", "tls+tcp", 1)).unwrap();
         until(&mut admitted.events, FAILED_PROTOCOL);
-        // The other authority is added, and then the first one is removed.
+        // Add the other authority, and then remove the first one.
         admitted.folder.file("clients/other.pem", with::OTHER_CA);
         mallory.send(b"by now", Flags::NONE).unwrap();
         assert_eq!(recv(&mut admitted.server), b"by now");
@@ -294,7 +294,7 @@ fn what_cannot_be_wrapped_is_refused() {
         let nothing = folder.under("nothing", "connect", "trust = \"DIR/empty\"\n");
         fs::create_dir(folder.path().join("empty")).unwrap();
         assert_eq!(socket(&nothing, SocketType::Push).connect("tcp://127.0.0.1:9"), Err(Error::Os(EACCES)));
-        // Without a host there is no name to prove.
+        // The endpoint has no host, and the policy names no server for it.
         let nameless = folder.under("nameless", "connect", "trust = \"DIR/ca.pem\"\n");
         assert_eq!(socket(&nameless, SocketType::Push).connect("ipc:///nowhere"), Err(Error::Os(EACCES)));
         // inproc has no handshake.

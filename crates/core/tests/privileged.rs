@@ -1,7 +1,7 @@
-//! A program with more rights than its caller does not heed the environment.
+//! A program with more rights than its caller ignores the environment variables.
 //!
-//! The program is this test itself: a copy of it that is set-user-ID, run by another user. That
-//! takes root, and a folder for temporary files where such programs work.
+//! The program is a set-user-ID copy of this test, run by another user. This needs root, and a
+//! folder for temporary files that permits set-user-ID programs.
 
 #![cfg(unix)]
 
@@ -13,12 +13,12 @@ use std::process::Command;
 
 use tautline_core::{Context, Error, SocketType};
 
-/// The user who runs the program: the user nobody.
+/// User ID of the caller, an unprivileged user.
 const CALLER: u32 = 65_534;
 /// The program prints this if it has more rights than its caller.
 const PRIVILEGED: &str = "is privileged";
 
-/// A folder for a test.
+/// A folder of a test, removed on drop.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -27,7 +27,7 @@ impl Drop for Folder {
     }
 }
 
-/// The program: runs only as the copy.
+/// The program. It runs only in the copy.
 #[test]
 fn program() {
     if !std::env::current_exe().unwrap().ends_with("set-user-id") {
@@ -42,7 +42,7 @@ fn program() {
     let mut socket = context.socket(SocketType::Pull).unwrap();
     socket.bind("tcp://127.0.0.1:*").unwrap();
     assert_eq!(socket.bind("name://orders"), Err(Error::ProtocolNotSupported));
-    // Asked for by the program itself, it is not in a folder that the caller names.
+    // If the program itself turns observation on, the file is not in a folder that the caller names.
     let _ = context.observe();
     socket.close();
     context.terminate().unwrap();

@@ -1,6 +1,6 @@
 //! Refusals by a policy raise an event that names the rule or the limit, and affect no other peer.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(unix, not(loom)))]
 
 mod common;
@@ -32,14 +32,14 @@ fn no_room(rest: &str) -> String {
     format!("No buffer space available: {rest}")
 }
 
-/// The next event of this number, compared.
+/// Checks value and reason of the next event with this number.
 #[track_caller]
 fn tells(from: &mut Socket, number: u64, value: u64, reason: &str) {
     let Event { value: found, reason: told, .. } = next(from, number);
     assert_eq!((found, told.as_str()), (value, reason));
 }
 
-/// The next disconnection has this reason; its value is a descriptor.
+/// Checks the reason of the next disconnection. Its value is a descriptor.
 #[track_caller]
 fn loses(from: &mut Socket, reason: &str) {
     assert_eq!(next(from, DISCONNECTED).reason, reason);
@@ -60,7 +60,7 @@ fn calls_that_are_refused() {
         let mut told = monitor(context, &mut radio);
         refused(radio.bind("udp://127.0.0.1:5555"));
         until(&mut told, BIND_FAILED as u16);
-        // As versions 1 and 2 tell it: the event of libzmq that is nearest.
+        // Versions 1 and 2 report the most similar event of libzmq.
         let mut plain = socket(context, SocketType::Dealer);
         let mut told = monitor(context, &mut plain);
         refused(plain.bind("tcp://127.0.0.1:*"));
@@ -137,18 +137,18 @@ fn limit(folder: &Folder, name: &str) -> String {
     format!("limit `{name}` of policy {}", folder.0.join("policy.toml").display())
 }
 
-/// A stream that has not sent any bytes.
+/// Returns a connected stream that has not sent any bytes.
 fn stream(endpoint: &str) -> TcpStream {
     TcpStream::connect(endpoint.strip_prefix("tcp://").unwrap()).unwrap()
 }
 
-/// The stream is closed from the other end.
+/// Waits until the other end has closed the stream.
 fn is_closed(mut stream: TcpStream) {
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
 }
 
-/// The greeting of ZMTP 3.1, with NULL.
+/// Returns the greeting of ZMTP 3.1, with NULL.
 fn greeting() -> Vec<u8> {
     [&[0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1][..], b"NULL", &[0; 48]].concat()
 }
@@ -204,7 +204,7 @@ fn a_handshake_has_a_limit_of_bytes() {
         let (mut server, mut told, endpoint) =
             limited(context, &folder, SocketType::Pull, "handshake_bytes = 1000");
         let mut attacker = stream(&endpoint);
-        // A READY of 60,000 bytes, most of which never come.
+        // A READY of 60,000 bytes, most of which are never sent.
         let head = [&[6, 0, 0, 0, 0, 0, 0, 0xEA, 0x60][..], b"\x05READY\x04X-Me\0\0\xEA\0"].concat();
         attacker.write_all(&[greeting(), head, vec![7; 2000]].concat()).unwrap();
         is_closed(attacker);
@@ -256,7 +256,7 @@ fn a_peer_that_does_not_read_has_to_go() {
         let mut silent = stream(&endpoint);
         silent.write_all(&[hello("SUB"), b"\x04\x0a\x09SUBSCRIBE".to_vec()].concat()).unwrap();
         while server.recv_message(&mut Message::new(), Flags::DONTWAIT).is_ok() {}
-        // The peer has subscribed, or will soon.
+        // The publisher has processed the subscription, or will soon.
         let body = vec![7; 100_000];
         let mut sent = 0;
         let reason = no_room(&limit(&folder, "unread_bytes_per_peer"));
@@ -275,7 +275,7 @@ fn a_peer_that_does_not_read_has_to_go() {
     });
 }
 
-/// The next event of this number, if it is there.
+/// Returns the next event with this number, if it has arrived.
 fn next_now(told: &mut Socket, wanted: u64) -> Option<Event> {
     const EVENTS: i32 = 15;
     let mut is_there = || {
@@ -316,7 +316,7 @@ fn what_the_program_does_not_read_is_not_taken() {
     });
 }
 
-/// Messages that wait for the program.
+/// Returns the number of messages that wait for the program.
 fn queued(server: &mut Socket) -> u64 {
     let mut numbers = [0; 14 * 8];
     server.option(0x5441_0001, &mut numbers).unwrap();

@@ -1,6 +1,6 @@
 //! Reports of a socket about its peers: the list, the waits, the events of version 3.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -17,10 +17,10 @@ const SNDTIMEO: i32 = 28;
 const PEERS: i32 = 0x5441_0005;
 const WAIT_PEERS: i32 = 0x5441_0006;
 const WAIT_SUBSCRIPTIONS: i32 = 0x5441_0007;
-/// Bytes of a `zmq_tautline_peer_t`.
+/// Size of a `zmq_tautline_peer_t` in bytes.
 const RECORD: usize = 1168;
 
-/// A deadline that has passed: checks the present state without waiting.
+/// Returns a deadline that has passed, to check the current state without waiting.
 fn now() -> Option<Instant> {
     Some(Instant::now())
 }
@@ -159,7 +159,7 @@ fn options_do_the_same() {
     });
 }
 
-/// The next event of this number, as its parts.
+/// Returns the parts of the next event with this number, without its number and values.
 fn event(monitor: &mut Socket, wanted: u64) -> Vec<String> {
     loop {
         let mut parts = Vec::new();
@@ -194,13 +194,13 @@ fn events_of_version_3_say_which_peer_and_why() {
         let gone = event(&mut monitor, 0x200);
         assert_eq!(gone[..2], done[..2]);
         assert_eq!(gone[2..5], ["joe", "127.0.0.1", ""]);
-        // By the end of the stream or, where bytes were on their way, its reset.
+        // The connection ends with the end of the stream or, if bytes were in flight, with a reset.
         assert!(gone[5] == "the peer has ended it" || gone[5].contains("reset"), "{}", gone[5]);
         router.monitor(None, 0, 1, SocketType::Pair).unwrap();
     });
 }
 
-/// Without a name, an answer is still about the peer by its address.
+/// A list has a record for each connected peer, as far as the buffer has room.
 #[test]
 fn a_list_is_as_long_as_there_are_peers() {
     test("many", |context| {

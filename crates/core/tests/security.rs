@@ -1,7 +1,7 @@
 //! Mechanisms and the ZAP handler, end to end through the public API: admission of peers, events at both ends, metadata of
 //! messages.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -45,7 +45,7 @@ fn recv(socket: &mut Socket) -> Message {
     message
 }
 
-/// All parts of a message.
+/// Receives all parts of a message.
 fn recv_all(socket: &mut Socket) -> Vec<Vec<u8>> {
     let mut parts = Vec::new();
     loop {
@@ -65,7 +65,7 @@ fn send_all(socket: &mut Socket, parts: &[&[u8]]) {
     }
 }
 
-/// A PAIR socket on which `socket` reports these events.
+/// Returns a PAIR on which `socket` reports these events.
 fn monitor(context: &Context, socket: &mut Socket, name: &str, events: u16) -> Socket {
     let endpoint = format!("inproc://{name}");
     socket.monitor(Some(&endpoint), events.into(), 1, SocketType::Pair).unwrap();
@@ -105,7 +105,7 @@ fn secure(mechanism: Mechanism, server: &mut Socket, client: &mut Socket) {
     }
 }
 
-/// A PULL server in the domain "home", and a PUSH client that is yet to connect.
+/// Returns a PULL server in the domain "home", and a PUSH client that has not connected yet.
 fn ends(context: &Context, mechanism: Mechanism) -> (Socket, Socket) {
     let mut server = context.socket(SocketType::Pull).unwrap();
     let mut client = context.socket(SocketType::Push).unwrap();
@@ -120,7 +120,7 @@ fn handler(context: &Context, socket_type: SocketType) -> Socket {
     handler
 }
 
-/// The frames of a request that a REP handler gets.
+/// Returns the frames of a request that a REP handler receives.
 fn request(mechanism: Mechanism) -> Vec<Vec<u8>> {
     let (name, credentials): (&[u8], Vec<Vec<u8>>) = match mechanism {
         Null => (b"NULL", vec![]),
@@ -316,7 +316,8 @@ fn without_a_handler_the_options_decide() {
             set(&mut server, ZAP_ENFORCE_DOMAIN, enforce);
             let mut events = monitor(context, &mut server, &format!("s{round}"), HANDSHAKES);
             client.connect(&bind(&mut server, "tcp://127.0.0.1:*")).unwrap();
-            // A password must be looked at. Keys, and names of peers, need not unless the option says so.
+            // Passwords need a handler. Keys and unauthenticated peers need a handler only if ZMQ_ZAP_ENFORCE_DOMAIN and a domain
+            // are set.
             let open = mechanism != Plain && (enforce == 0 || !domain);
             let expected = if open { (SUCCEEDED, 0) } else { (FAILED_NO_DETAIL, EFAULT) };
             assert_eq!(next_event(&mut events), expected, "{mechanism:?} {enforce} {domain}");
@@ -379,19 +380,19 @@ fn a_curve_client_reconnects_and_what_it_sends_stays_sealed() {
             assert_eq!(recv(&mut server).as_slice(), [round; 100_000]);
             server.close();
             (server, _) = ends(context, Curve);
-            // The former one frees the address at once.
+            // The previous server has freed the address at once.
             server.bind(&endpoint).unwrap();
         }
     });
 }
 
-/// Otherwise we would have to read from the refused peer for as long as it sends.
+/// We close a refused peer that keeps sending. Otherwise we would read from it for as long as it sends.
 #[test]
 fn a_refused_peer_that_goes_on_is_let_go() {
     test("talkative", |context| {
         let mut handler = handler(context, SocketType::Rep);
         let (mut server, _) = ends(context, Plain);
-        // No time limit ends it.
+        // Without this option, the time limit of the handshake would end the connection.
         set(&mut server, HANDSHAKE_IVL, 0);
         let mut events = monitor(context, &mut server, "server", HANDSHAKES | DISCONNECTED);
         let endpoint = bind(&mut server, "tcp://127.0.0.1:*");

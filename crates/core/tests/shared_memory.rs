@@ -1,7 +1,7 @@
-//! ipc between sockets that have exchanged enough messages to use shared memory. Every message arrives once and in order, for any
-//! way in which an owner waits and any other thread that reads for it. High-water marks hold, and the end of a peer is noticed.
+//! ipc between sockets that have exchanged enough messages to use shared memory. Every message arrives once and in order, however the
+//! owner waits and whichever thread reads for it. High-water marks hold, and a socket notices the end of its peer.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -20,7 +20,7 @@ const LINGER: i32 = 17;
 const HEARTBEAT_IVL: i32 = 75;
 const DISCONNECTED: u16 = 0x200;
 
-/// Writes after which both ends surely use shared memory, if the system has any.
+/// Number of writes after which both ends certainly use shared memory, if the system has it.
 const ENOUGH: u32 = 200;
 
 fn get(socket: &mut Socket, option: i32) -> i32 {
@@ -29,7 +29,7 @@ fn get(socket: &mut Socket, option: i32) -> i32 {
     i32::from_ne_bytes(value)
 }
 
-/// A request there and a reply back, so many times.
+/// Exchanges `ENOUGH` requests and replies.
 fn warm(asking: &mut Socket, answering: &mut Socket) {
     for number in 0..ENOUGH {
         asking.send(&number.to_le_bytes(), Flags::NONE).unwrap();
@@ -39,7 +39,7 @@ fn warm(asking: &mut Socket, answering: &mut Socket) {
     }
 }
 
-/// Two PAIRs that use it already.
+/// Returns two PAIRs that already use shared memory.
 fn warm_pair(context: &Context) -> (Socket, Socket) {
     let (mut near, endpoint) = bound(context, SocketType::Pair, "ipc://*");
     let mut far = connected(context, SocketType::Pair, &endpoint);
@@ -67,7 +67,7 @@ fn messages_of_all_sizes_arrive_in_order() {
     });
 }
 
-/// More than are looked at one by one.
+/// A poll of more sockets than the library checks one by one.
 #[test]
 fn many_sockets_in_one_poll() {
     test("poll", |context| {
@@ -76,7 +76,7 @@ fn many_sockets_in_one_poll() {
         let sender = thread::spawn(move || {
             for round in 0..300_u32 {
                 for (index, socket) in far.iter_mut().enumerate() {
-                    // Some are silent for long, so that they are slept for.
+                    // Some sockets are silent for long, so that the poll sleeps.
                     if (round as usize).is_multiple_of(index + 1) {
                         socket.send(&round.to_le_bytes(), Flags::NONE).unwrap();
                         recv(socket);
@@ -103,7 +103,7 @@ fn many_sockets_in_one_poll() {
     });
 }
 
-/// Several connections stand in one set, which tells which of them have something.
+/// Several connections of a socket share one set, which tells which of them have messages.
 #[test]
 fn one_socket_with_several_peers() {
     test("peers", |context| {
@@ -156,7 +156,7 @@ fn an_owner_that_waits_on_the_descriptor() {
     });
 }
 
-/// Both owners are busy elsewhere: the I/O thread answers PINGs and reads ahead, up to the high-water mark.
+/// While the owners make no calls, the I/O threads answer PINGs and read ahead, up to the high-water mark.
 #[test]
 fn marks_hold_while_the_owner_is_elsewhere() {
     test("marks", |context| {
@@ -171,7 +171,7 @@ fn marks_hold_while_the_owner_is_elsewhere() {
             far.send(&number.to_le_bytes(), Flags::NONE).unwrap();
             assert_eq!(recv(&mut near), number.to_le_bytes());
         }
-        // Sends exactly as much as the shared memory holds.
+        // Send until the high-water marks and the shared memory are full.
         let large = vec![1; 100_000];
         let mut sent = 0;
         while far.send(&large, Flags::DONTWAIT).is_ok() {
@@ -203,7 +203,7 @@ fn the_end_of_a_peer_comes_behind_its_last_message() {
     });
 }
 
-/// Each try looks at memory only.
+/// A non-blocking receive only reads memory. The socket still notices the end of its peer.
 #[test]
 fn an_owner_that_only_tries_and_never_waits_sees_its_peer_go() {
     test("go", |context| {

@@ -1,6 +1,6 @@
 //! Statistics of a socket (ZMQ_TAUTLINE_STATISTICS).
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -36,12 +36,12 @@ impl Numbers {
         (self.0[2], self.0[3])
     }
 
-    /// Full, unroutable, lost.
+    /// Returns the messages dropped at full queues, unroutable messages, and lost messages.
     fn dropped(&self) -> [u64; 3] {
         [self.0[4], self.0[5], self.0[6]]
     }
 
-    /// Out, in, peers.
+    /// Returns the messages queued for peers, the messages queued for the program, and the peers.
     fn queued(&self) -> [u64; 3] {
         [self.0[7], self.0[8], self.0[9]]
     }
@@ -69,7 +69,7 @@ fn traffic_is_counted_at_both_ends_and_stays_counted() {
             let (sent, received) = (Numbers::of(&mut push), Numbers::of(&mut pull));
             assert_eq!((sent.sent().0, sent.received().0), (4, 0));
             assert_eq!((received.sent().0, received.received().0), (0, 4));
-            // Frame headers are counted in: at most 9 bytes each.
+            // The counters include frame headers, at most 9 bytes each.
             for counted in [sent.sent().1, received.received().1] {
                 assert!((bytes..=bytes + 8 * 9).contains(&counted), "{counted} bytes");
             }

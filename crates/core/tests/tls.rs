@@ -1,7 +1,7 @@
-//! `tls+tcp`: sockets over TLS, peers without the right certificates, and peers that speak something
-//! else.
+//! `tls+tcp`: sockets over TLS, peers without the right certificates, and peers that speak another
+//! protocol.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(feature = "tls", not(loom)))]
 
 mod common;
@@ -38,7 +38,7 @@ const EXPIRED: u32 = 0x5441_3004;
 const OTHER_NAME: u32 = 0x5441_3005;
 const NO_CERTIFICATE: u32 = 0x5441_3007;
 const UNASKED: u32 = 0x5441_3008;
-/// And the number of the alert.
+/// Base of the values for a TLS alert; the number of the alert is added.
 const REFUSED: u32 = 0x5441_3100;
 
 fn socket(context: &Context, socket_type: SocketType) -> Socket {
@@ -57,21 +57,21 @@ fn trust(socket: &mut Socket, certificates: &str) {
     socket.set_option(TRUST_PEM, certificates.as_bytes()).unwrap();
 }
 
-/// A socket with the usual certificate.
+/// Returns a socket with the usual certificate.
 fn server(context: &Context, socket_type: SocketType) -> Socket {
     let mut socket = socket(context, socket_type);
     own(&mut socket, SERVER, SERVER_KEY);
     socket
 }
 
-/// A socket that trusts it.
+/// Returns a socket that trusts the usual certificate.
 fn client(context: &Context, socket_type: SocketType) -> Socket {
     let mut socket = socket(context, socket_type);
     trust(&mut socket, CA);
     socket
 }
 
-/// The events of a socket.
+/// Returns a PAIR that receives the events of a socket.
 fn monitor(context: &Context, socket: &mut Socket, name: &str) -> Socket {
     socket.monitor(Some(&format!("inproc://{name}")), 0xFFFF, 1, SocketType::Pair).unwrap();
     common::connected(context, SocketType::Pair, &format!("inproc://{name}"))
@@ -180,7 +180,7 @@ struct Case {
     trust: &'static str,
     name: &'static str,
     client: [&'static str; 2],
-    /// At the server, and at the client.
+    /// Values of the events at the server and at the client; 0 after a successful handshake.
     events: [u32; 2],
 }
 
@@ -278,14 +278,14 @@ fn a_handshake_that_stops_is_ended() {
         set(&mut pull, HANDSHAKE_IVL, 50);
         let mut events = monitor(context, &mut pull, "pull");
         let endpoint = bind(&mut pull, ANY);
-        // An empty input, and half a record.
+        // The peer sends no bytes, or half a record.
         for said in [&b""[..], b"\x16\x03\x01\x02\x00half"] {
             let mut peer = TcpStream::connect(("127.0.0.1", port(&endpoint).parse().unwrap())).unwrap();
             peer.write_all(said).unwrap();
             assert_eq!(outcome(&mut events), (FAILED_NO_DETAIL, ETIMEDOUT));
             assert_eq!(peer.read(&mut [0; 64]).unwrap_or(0), 0);
         }
-        // As client.
+        // The socket is the client, and its server stays silent.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut push = client(context, SocketType::Push);
         set(&mut push, HANDSHAKE_IVL, 50);
@@ -330,7 +330,7 @@ fn a_handler_has_the_last_word_on_the_user() {
         own(&mut push, CLIENT, CLIENT_KEY);
         push.connect(&endpoint).unwrap();
         push.send(b"from me", Flags::NONE).unwrap();
-        // Version, ID, domain, address, routing ID, mechanism; the certificate is not included.
+        // The frames are version, ID, domain, address, routing ID and mechanism. The certificate is not included.
         let request: Vec<_> = (0..6).map(|_| recv(&mut handler)).collect();
         assert_eq!(request[5], b"NULL");
         for part in [&b"1.0"[..], &request[1], b"200", b"OK", b"by the handler"] {

@@ -1,6 +1,6 @@
 //! Permissions of peers to publish and subscribe to topics: by policy, and by the program.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(all(unix, not(loom)))]
 
 mod common;
@@ -23,7 +23,7 @@ const TOPICS_REFUSED: usize = 13;
 const TOPIC_REFUSED: u64 = 0x1000_0000;
 const DISCONNECTED: u64 = 0x200;
 
-/// A policy that wraps bound endpoints, with alice's key 2 and bob's key 3, and with these topics.
+/// Writes a policy that wraps bound endpoints, with alice's key 2, bob's key 3 and these topics.
 fn policy(folder: &Folder, topics: &str) -> String {
     let (key, _) = folder.key("server.key", 1);
     folder.file("clients/alice.pub", &text(&public_key(&[2; 32])));
@@ -34,7 +34,7 @@ fn policy(folder: &Folder, topics: &str) -> String {
     folder.file("policy.toml", &format!("{wrap}{rule}{topics}"))
 }
 
-/// A subscriber with this key, connected.
+/// Returns a connected subscriber with this key.
 fn subscriber(context: &Context, endpoint: &str, key: u8, topics: &[&str]) -> Socket {
     let mut subscriber = socket(context, SocketType::Sub);
     with_key(&mut subscriber, key);
@@ -51,7 +51,7 @@ fn send(socket: &mut Socket, topics: &[&str]) {
     }
 }
 
-/// Receives as many messages as are expected, and compares.
+/// Receives the expected messages, and compares them.
 #[track_caller]
 fn receives(socket: &mut Socket, expected: &[&str]) {
     let found: Vec<_> =
@@ -162,7 +162,7 @@ fn a_program_that_decides_is_bound_by_it() {
         publisher.set_option(SUBSCRIBE, b"").unwrap();
         publisher.set_option(SUBSCRIBE, b"secret").unwrap();
         assert_eq!(refused(&mut publisher), 1);
-        // She asks for all of it, but the program has given it to her.
+        // Alice requests more topics. The program receives only the permitted parts of them.
         alice.set_option(SUBSCRIBE, b"a").unwrap();
         receives(&mut publisher, &["\u{1}a/"]);
         alice.set_option(SUBSCRIBE, b"").unwrap();

@@ -1,6 +1,6 @@
 //! Special properties of `ws` and `vsock` endpoints: paths, and the names of this machine.
 
-// A model has no sockets.
+// A loom model has no sockets.
 #![cfg(not(loom))]
 
 mod common;
@@ -52,7 +52,7 @@ fn the_path_of_a_web_socket_begins_with_its_first_slash() {
     });
 }
 
-/// Where the kernel has `vsock`, and a loopback for it, messages go from this machine to itself.
+/// If the kernel has `vsock` and its loopback, messages go from this machine to itself.
 #[test]
 fn vsock_reaches_this_machine() {
     with_watchdog(Duration::from_secs(60), "vsock", || {
@@ -72,7 +72,7 @@ fn vsock_reaches_this_machine() {
                 exchange(&context, &mut pair, &format!("vsock://@:{port}"));
                 exchange(&context, &mut pair, &endpoint);
             }
-            // No `vsock` at all, or no loopback.
+            // The kernel lacks `vsock`, or its loopback.
             Err(error) => assert!(matches!(error, Error::AddressNotAvailable | Error::Os(_)), "{error:?}"),
         }
         drop(pair);

@@ -48,7 +48,7 @@ fn finish<T: TryInto<i64>>(name: &str, fd: Fd, answer: Answer<T>) -> i64 {
     world::with(|world| {
         world.tell(number, || format!("{name}({}) = {number}", if fd >= BASE { fd - BASE } else { fd }));
         for real in std::mem::take(&mut world.kernel.to_close) {
-            // SAFETY: the memory's last name is gone, and this was its only descriptor.
+            // SAFETY: the last name of the memory was removed, and this was its only descriptor.
             unsafe { raw::call(libc::SYS_close, [real as usize, 0, 0, 0, 0, 0]) };
         }
     });
@@ -85,7 +85,7 @@ unsafe fn bytes<'a>(at: *const c_void, length: usize) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
-    // SAFETY: the caller of the C function vouches for the buffer.
+    // SAFETY: the caller of the C function guarantees the buffer.
     unsafe { std::slice::from_raw_parts(at.cast(), length) }
 }
 
@@ -163,7 +163,7 @@ unsafe fn name(
 ) -> c_int {
     call(what, fd, |kernel| {
         let name = kernel.name(fd, of_peer)?;
-        // SAFETY: the caller's room, of the length that it says.
+        // SAFETY: the caller's room, with its length.
         unsafe {
             let n = name.len().min(*length as usize);
             std::ptr::copy_nonoverlapping(name.as_ptr(), address.cast(), n);
@@ -215,7 +215,7 @@ unsafe extern "C" fn getsockopt(
         } else {
             kernel.option(fd, level, name)?
         };
-        // SAFETY: the caller's room, of the length that it says.
+        // SAFETY: the caller's room, with its length.
         unsafe {
             let n = answer.len().min(*length as usize);
             std::ptr::copy_nonoverlapping(answer.as_ptr(), value.cast(), n);

@@ -33,8 +33,8 @@ pub(crate) struct Kernel {
     owners: BTreeMap<Fd, u32>,
     /// The calling process.
     pub(crate) process: u32,
-    /// True if the calling process was killed but has not ended. Its calls change nothing that
-    /// others see.
+    /// True if the calling process was killed but has not ended. Its calls have no effect on other
+    /// processes.
     pub(crate) is_dead: bool,
     /// Unix-domain paths, each with its inode number, and with its listener if that is still open.
     paths: BTreeMap<Vec<u8>, (u64, Option<Id>)>,
@@ -100,9 +100,9 @@ pub(crate) enum Event {
     Deliver(Id),
     /// The socket's connection request arrives.
     Syn(Id, u8),
-    /// The other end has accepted.
+    /// The other end has accepted the connection.
     Established(Id),
-    /// This error arrives.
+    /// An error arrives at the socket.
     Reset(Id, i32),
     /// A datagram arrives.
     Land(Id),

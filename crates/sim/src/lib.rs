@@ -1,15 +1,15 @@
-//! A simulated system for the whole engine. Built with `--cfg simulated`, a program that contains
-//! this crate has a kernel, a clock and a scheduler of its own, behind the names of the C library's
-//! functions; everything it does follows from a number, the seed. See `docs/develop/simulation.md`.
+//! A simulated system for the whole engine. With `--cfg simulated`, this crate gives its program a
+//! simulated kernel, clock and scheduler, behind the names of the C library's functions. A number,
+//! the seed, determines the whole run. See `docs/develop/simulation.md`.
 //!
 //! ```text
-//!   workload   what programs do in the simulation, and what must hold of it
+//!   workload   simulated programs, and the properties that they check
 //!   entry      the C library's functions
-//!   world      threads and time: which one runs, and what happens when none can
+//!   world      threads and time: the choice of the next thread, and the jump to the next event
 //!   kernel     descriptors, sockets, epoll sets, timers
-//!   faults     what may go wrong, and how often
-//!   stores     stores that others see late
-//!   memory     what is allocated, and what of it is lost
+//!   faults     injected faults, and their frequency
+//!   stores     stores that other threads see late
+//!   memory     allocated blocks, lost blocks, and secrets in freed blocks
 //!   rng        numbers from the seed        raw   the real system calls
 //! ```
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]

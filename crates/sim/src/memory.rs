@@ -1,11 +1,11 @@
 //! Numbers the blocks that the program allocates. Finds lost blocks, which no pointer reaches.
 //! Finds secrets that are freed without being wiped.
 //!
-//! At the end of a simulation all words are read in which a live value may lie: static and
+//! At the end of a simulation, this module reads all words that may hold a live value: static and
 //! thread-local variables, and the stacks of running threads. A word that is an address within a
-//! block reaches this block, and the words within the block reach others. A word may be an address
-//! by chance, or a stale value; then a lost block goes unnoticed. Blocks that only refer to each
-//! other are lost.
+//! block reaches this block, and the words within the block reach other blocks. If a word is an
+//! address by chance or a stale value, a lost block remains undetected. Blocks that only refer to
+//! each other are lost.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
@@ -36,7 +36,7 @@ struct Locked<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only what has the lock looks at the value.
+// SAFETY: only the owner of the lock accesses the value.
 unsafe impl<T> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
@@ -58,7 +58,7 @@ static LAST: Locked<*mut Header> =
 /// Allocated bytes.
 static HELD: AtomicI64 = AtomicI64::new(0);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// Number of the block whose allocation is reported.
+/// Number of the block whose allocation the simulation reports.
 static WANTED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -88,7 +88,7 @@ unsafe fn look_for_secrets(at: *const u8, size: usize) {
     if !HAS_SECRETS.load(SeqCst) || world::me().is_none() || world::is_inside() {
         return;
     }
-    // SAFETY: the block, which nothing else refers to; what was not written to is zero.
+    // SAFETY: the block, without any other reference to it. Its unwritten bytes are zero.
     let bytes = unsafe { std::slice::from_raw_parts(at, size) };
     let is_told = SECRETS.with(|secrets| contains_one(bytes, secrets));
     if is_told && !IS_TELLING.replace(true) {
@@ -105,7 +105,7 @@ pub(crate) fn secrets() -> Vec<Lost> {
     let secrets = SECRETS.with(std::mem::take);
     let is_told = |block: &Block| {
         let mut own = secrets.iter().map(|secret| secret.as_ptr().addr());
-        // SAFETY: a block that is not freed meanwhile; no other thread runs.
+        // SAFETY: the block stays allocated, because no other thread runs.
         let bytes = unsafe { std::slice::from_raw_parts(block.range.start as *const u8, block.range.len()) };
         own.all(|own| own != block.range.start) && contains_one(bytes, &secrets)
     };
@@ -187,15 +187,15 @@ unsafe fn leave(block: *mut u8, front: usize) -> *mut u8 {
             }
         }
     });
-    // SAFETY: where the system's block begins.
+    // SAFETY: the result is the start of the system's block.
     unsafe { block.sub(front) }
 }
 
 // SAFETY: the system's allocator, with room for a header in front of each block.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // What earlier blocks left there leads nowhere, and is no secret of this one.
-        // SAFETY: the caller's word.
+        // Zeroes remove pointers and secrets that earlier blocks left in this memory.
+        // SAFETY: the caller meets the requirements.
         unsafe { self.alloc_zeroed(layout) }
     }
 
@@ -286,7 +286,7 @@ fn blocks(limit: u64) -> Vec<Block> {
     // Reserve first, because the list is a block itself.
     let each = |f: &mut dyn FnMut(Block)| {
         let mut header = LAST.with(|last| *last);
-        // SAFETY: no other thread runs, and this one frees nothing meanwhile.
+        // SAFETY: no other thread runs, and this thread frees no block during the walk.
         while let Some(one) = unsafe { header.as_ref() } {
             if one.number < limit {
                 let start = header as usize + HEADER;
@@ -345,7 +345,7 @@ struct Module {
 
 fn modules() -> Vec<Module> {
     unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, modules: *mut c_void) -> c_int {
-        // SAFETY: as `dl_iterate_phdr` describes it, and as it is called below.
+        // SAFETY: valid by the contract of `dl_iterate_phdr`, and by the call below.
         let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Vec<Module>>()) };
         // SAFETY: the same.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
@@ -362,14 +362,14 @@ fn modules() -> Vec<Module> {
         0
     }
     let mut modules: Vec<Module> = Vec::new();
-    // SAFETY: the function takes what it is given here.
+    // SAFETY: `add` expects a pointer to this vector.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut modules).cast()) };
     modules
 }
 
 /// Returns the stack of a thread other than the first.
 fn stack(handle: usize) -> Range<usize> {
-    // SAFETY: a thread that has not ended, and room for what is asked.
+    // SAFETY: the thread has not ended, and the results have room.
     unsafe {
         let mut attributes = std::mem::zeroed();
         let (mut start, mut size) = (null_mut(), 0);

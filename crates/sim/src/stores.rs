@@ -1,11 +1,11 @@
 //! Delayed stores, at most one for each thread. As on a processor with a store buffer, the thread
 //! itself goes on and reads its own value, while others still see the old value.
 //!
-//! Only the engine's atomics come through here. For all other ways to make a store visible, the
-//! store is performed rather too early than too late. A thread's own store is performed in each of
-//! its system calls, when another thread takes the lock that this thread held last, and before the
-//! target memory is freed. All delayed stores are performed in calls that wait or wake (below a
-//! contended `Mutex` or a `Condvar`) and in the heavy barrier.
+//! Only the engine's atomics use this module. For all other ways to make a store visible, this
+//! module performs the store too early rather than too late. A thread's own store is performed in
+//! each of its system calls, when another thread takes the lock that this thread held last, and
+//! before the target memory is freed. All delayed stores are performed in calls that wait or wake
+//! (below a contended `Mutex` or a `Condvar`) and in the heavy barrier.
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ struct Store {
 
 struct Turned<T>(UnsafeCell<T>);
 
-// SAFETY: only the thread whose turn it is looks at it.
+// SAFETY: only the thread with the turn accesses it.
 unsafe impl<T> Sync for Turned<T> {}
 
 /// Number of delayed stores.

@@ -60,8 +60,7 @@ const PATIENCE_IN_POINTS: u64 = 40_000_000;
 
 struct Place(UnsafeCell<Option<World>>);
 
-// SAFETY: only the thread whose turn it is looks at the world, and turns are handed over by
-// futexes.
+// SAFETY: only the thread with the turn accesses the world, and futexes hand over the turns.
 unsafe impl Sync for Place {}
 
 static WORLD: Place = Place(UnsafeCell::new(None));

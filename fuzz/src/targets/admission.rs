@@ -42,8 +42,8 @@ fn mechanism(number: usize) -> [MechanismConfig; 2] {
 
 impl Hall {
     fn open() -> Hall {
-        // The handler has its own context, and judges all its connections. It is a ROUTER, so that it can
-        // take the next request without answering the last one.
+        // The handler has its own context, and judges all its connections. As a ROUTER, it can take the next
+        // request without answering the last one.
         let handler = Socket::apart(6);
         assert!(handler.bind_to("inproc://zeromq.zap.01"), "{}", failed());
         Hall { handler, listeners: BTreeMap::new() }

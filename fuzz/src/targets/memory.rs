@@ -131,7 +131,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Creates memory with all seals, some, or none.
+    /// Creates memory with all seals, some of them, or without seals.
     pub(super) fn create(ring: usize, seals: u8) -> Region {
         let len = if ring == 0 { 0 } else { HEADER + ring };
         // SAFETY: the name is a C string; only this value owns the descriptor; the other calls take integers.

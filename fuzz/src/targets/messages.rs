@@ -212,7 +212,7 @@ impl Play {
         // Only whole messages arrive.
         if received < 0 {
             assert!(flying.is_empty() || flying.iter().all(|(_, more)| *more));
-            // The previous content is lost or not.
+            // The previous content may be lost.
             self.held[object] = None;
             // SAFETY: our own object, initialized again.
             unsafe {

@@ -112,7 +112,7 @@ unsafe fn exchange(socket: *mut c_void, kind: u8) {
 
 /// Tests the options of contexts. The context has no socket, so it starts no threads.
 fn contexts(mut reader: Reader<'_>) {
-    // SAFETY: a context of its own, values of the given lengths.
+    // SAFETY: a separate context, and values of the given lengths.
     unsafe {
         let context = zmq_ctx_new();
         let mut calls = 0;

@@ -21,7 +21,7 @@ const FLOOD: usize = 2 << 20;
 /// continues.
 const PATIENCE: usize = 5;
 
-/// A certificate that protects nothing, and its key.
+/// A certificate that only this target uses, and its key.
 const CERTIFICATE: &[u8] = include_bytes!("wss/certificate.pem");
 const KEY: &[u8] = include_bytes!("wss/key.pem");
 

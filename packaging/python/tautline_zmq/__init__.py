@@ -1,10 +1,10 @@
-"""Tautline under pyzmq: `import zmq` runs on the libzmq of this package, with pyzmq as it was installed.
+"""Runs an unchanged pyzmq on Tautline: `import zmq` uses the libzmq of this package.
 
-When Python starts, `tautline_zmq.pth` (and from Python 3.15 on `tautline_zmq.start`) calls `install`, which only registers a
-finder: a program that never imports zmq pays for importing this small module and no more. Right before zmq is imported, the
-finder loads the library for the whole process, so the dynamic linker resolves pyzmq's calls to it.
+When Python starts, the file `tautline_zmq.pth` (from Python 3.15 on `tautline_zmq.start`) calls `install`. This registers a
+finder, so a program without zmq imports only this small module. Right before zmq is imported, the finder loads the library
+for the whole process, so the dynamic linker resolves pyzmq's calls to it.
 
-`python -m tautline_zmq` turns this off and on, tells how it is, and measures the difference.
+`python -m tautline_zmq` turns this off and on, shows the state, and measures the difference.
 """
 
 import sys
@@ -13,7 +13,7 @@ __all__ = ["active", "install", "version"]
 
 
 def install() -> None:
-    """Makes `import zmq` load Tautline first. For where no startup file is run: call it before zmq is imported."""
+    """Makes `import zmq` load Tautline first. If Python runs without startup files, call this before `import zmq`."""
     if _BeforeZmq not in sys.meta_path:
         sys.meta_path.insert(0, _BeforeZmq)
 
@@ -30,19 +30,19 @@ def active() -> bool:
 
 
 def version() -> str:
-    """The version of this package, which is that of the Tautline in it."""
+    """Returns the version of this package, which is the version of its Tautline."""
     from importlib.metadata import version as installed
 
     return installed("tautline-zmq")
 
 
 class _BeforeZmq:
-    """Stands first among the finders and finds nothing, but is asked for `zmq` before anything of it is loaded."""
+    """First finder of the process. It finds no module; it loads the library when Python asks it for `zmq`."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "zmq":
-            # If an error occurs here, pyzmq still runs on the library that came with it.
+            # If an error occurs here, pyzmq still runs on its own library.
             try:
                 from tautline_zmq import _library
 

@@ -8,16 +8,16 @@ from tautline_zmq import _library, active, version
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="python -m tautline_zmq", description="Tautline under pyzmq, in this Python environment.")
+    parser = argparse.ArgumentParser(prog="python -m tautline_zmq", description="Runs pyzmq on Tautline, in this Python environment.")
     parser.add_argument("--version", action="version", version=version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("status", help="say which library pyzmq runs on; the exit code is 0 if it is Tautline")
-    commands.add_parser("off", help="let pyzmq have its own library, in this environment, until `on`")
-    commands.add_parser("on", help="take `off` back")
-    commands.add_parser("doctor", help="show which library serves which import, and what to do about it")
-    bench = commands.add_parser("bench", help="show how fast pyzmq is with and without it; about 40 seconds")
-    bench.add_argument("--rounds", type=int, default=3, help="how often each is measured with each library (3)")
-    bench.add_argument("--seconds", type=float, default=1.0, help="how long each measurement is (1)")
+    commands.add_parser("status", help="show the library that pyzmq runs on; the exit code is 0 if it is Tautline")
+    commands.add_parser("off", help="run pyzmq on its own library, in this environment, until `on`")
+    commands.add_parser("on", help="undo `off`")
+    commands.add_parser("doctor", help="show the libraries that this process loads, the reason, and a remedy")
+    bench = commands.add_parser("bench", help="measure pyzmq with and without Tautline, in about 40 seconds")
+    bench.add_argument("--rounds", type=int, default=3, help="number of measurements of each case with each library (3)")
+    bench.add_argument("--seconds", type=float, default=1.0, help="length of each measurement (1)")
     arguments = parser.parse_args()
     if arguments.command == "doctor":
         from tautline_zmq import _doctor
@@ -40,7 +40,7 @@ def status():
         print(f"on: pyzmq {zmq.__version__} runs on Tautline {version()}")
         return 0
     if _library.outcome is None:
-        reason = "nothing called tautline_zmq.install() when Python started"
+        reason = "tautline_zmq.install() was not called when Python started"
     else:
         reason = _library.outcome or "another libzmq comes first"
     print(f"off: pyzmq {zmq.__version__} does not run on Tautline: {reason}")
@@ -51,11 +51,11 @@ def off():
     switch = _library.switches()[-1]
     try:
         with open(switch, "w") as file:
-            file.write("With this file here, pyzmq runs on the libzmq that came with it; python -m tautline_zmq on removes it.\n")
+            file.write("While this file exists, pyzmq runs on its own libzmq. python -m tautline_zmq on removes the file.\n")
     except OSError as error:
-        print(f"cannot write {switch}: {error.strerror}. {_library.VARIABLE}=0 in the environment turns it off for one program.")
+        print(f"cannot write {switch}: {error.strerror}. To turn Tautline off for one program, set {_library.VARIABLE}=0.")
         return 1
-    print(f"off, for programs that start from now on: {switch} says so")
+    print(f"off, for programs that start from now on: wrote {switch}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m tautline_zmq bench`: the same Python programs on the libzmq that pyzmq came with and on Tautline, in turn."""
+"""`python -m tautline_zmq bench`: runs the same Python programs on pyzmq's own libzmq and on Tautline, in turn."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 
 from tautline_zmq import _library, version
 
-# What is shown, the role that binds and tells its endpoint, the one that connects, the one of them that measures, bytes.
+# Title, role that binds and prints its endpoint, role that connects, role that measures, size of a message in bytes.
 CASES = [
     ("64 B, PUSH to PULL", "collect", "supply", "collect", 64),
     ("8 KiB, PUSH to PULL", "collect", "supply", "collect", 8192),
@@ -28,13 +28,13 @@ def run(rounds, seconds):
     print(f"{'':<27}{'its own libzmq':>16}{'Tautline ' + version():>18}   Tautline is")
     try:
         for case in CASES:
-            # Which one begins alternates, so that what slows the machine down slows both.
+            # The libraries begin in turn, so that other load on the machine slows both down.
             pairs = [measure_pair(case, seconds, first=number % 2) for number in range(rounds)]
             print(line(case, pairs), flush=True)
     except Failure as failure:
         print(f"\n{failure}")
         return 1
-    print("\nMore per second is better. Of the pairs, the middle one by its ratio is shown; in brackets, the least and the greatest ratio.")
+    print("\nMore per second is better. Each line shows the pair with the median ratio, and in brackets the least and the greatest ratio.")
     return 0
 
 
@@ -58,7 +58,7 @@ def measure(case, seconds, on):
     try:
         endpoint = binding.stdout.readline().strip()
         if not endpoint:
-            raise Failure("A process ended before it had begun.")
+            raise Failure("A process ended before it was ready.")
         connecting = start(connects, endpoint)
         measuring = binding if measures == binds else connecting
         answer = measuring.stdout.readline()
@@ -71,8 +71,8 @@ def measure(case, seconds, on):
             process.wait()
             process.stdout.close()
     if result["tautline"] != bool(on):
-        which = "not to run on Tautline" if on else "to run on Tautline all the same"
-        raise Failure(f"With {_library.VARIABLE}={on}, pyzmq turns out {which}: ask python -m tautline_zmq doctor.")
+        which = "does not run on Tautline" if on else "still runs on Tautline"
+        raise Failure(f"With {_library.VARIABLE}={on}, pyzmq {which}. Run python -m tautline_zmq doctor.")
     return result["per_second"]
 
 
@@ -84,7 +84,7 @@ def line(case, pairs):
     least, middle, greatest = pairs[0], pairs[(len(pairs) - 1) // 2], pairs[-1]
     verdict = f"{ratio(middle):.1f} times as fast"
     if ratio(least) <= 1 <= ratio(greatest):
-        verdict = "as fast, as far as this can tell"
+        verdict = "as fast, within the measured range"
     return f"{case[0]:<27}{rate(middle[0]):>16}{rate(middle[1]):>18}   {verdict} ({ratio(least):.2f} to {ratio(greatest):.2f})"
 
 
@@ -96,4 +96,4 @@ def rate(per_second):
 
 
 class Failure(Exception):
-    """What is wrong, for who ran the command."""
+    """Error with a text for the user of the command."""

@@ -1,6 +1,6 @@
-"""`python -m tautline_zmq doctor`: which library serves which import, and what to do about it.
+"""`python -m tautline_zmq doctor`: shows the libraries that `import zmq` loads, the reason, and a remedy.
 
-It imports zmq as any program does, so that it sees what a program gets.
+The command imports zmq like any other program, so it gets the same library.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import sysconfig
 
 from tautline_zmq import _BeforeZmq, _library, version
 
-# What decides over it, what the loader goes by, and the engine's own.
+# Variables that this package, the loader, Python and the engine read.
 VARIABLES = re.compile(r"TAUTLINE_|TAUT_|LD_(PRELOAD|LIBRARY_PATH|AUDIT|BIND_NOW)$|PYTHON(PATH|HOME|NOUSERSITE)$|ZMQ_")
 
 
@@ -22,19 +22,19 @@ def run():
     hooked = _BeforeZmq in sys.meta_path
     show("Python", f"{sys.version.split()[0]} ({sysconfig.get_platform()}), {sys.executable}")
     show("tautline-zmq", f"{version()}, {os.path.dirname(_library.PATH)}")
-    show("at start", "install() was called" if hooked else "nothing called tautline_zmq.install()")
+    show("at start", "install() was called" if hooked else "tautline_zmq.install() was not called")
     switch = next(filter(os.path.exists, _library.switches()), None)
     show("switch", f"off: {switch}" if switch else "on")
     variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if VARIABLES.match(name)]
-    show("variables", "  ".join(variables) or "none that matters")
+    show("variables", "  ".join(variables) or "(the relevant variables are not set)")
 
     try:
         import zmq
     except ImportError as error:
         show("pyzmq", f"cannot be imported: {error}")
         if isinstance(error, ModuleNotFoundError) and error.name == "zmq":
-            return verdict(False, "there is none", "pip install pyzmq")
-        return verdict(False, "it cannot be imported", f"see whether it can without Tautline: {_library.VARIABLE}=0")
+            return verdict(False, "pyzmq is not installed", "pip install pyzmq")
+        return verdict(False, "it cannot be imported", f"try the import without Tautline: {_library.VARIABLE}=0")
     show("pyzmq", f"{zmq.__version__}, {os.path.dirname(zmq.__file__)}")
     show("its libzmq", ", ".join(bundled(zmq)) or "the system's")
     for path in _library.mapped():
@@ -48,7 +48,7 @@ def run():
         show("calls", f"{count} of the {len(calls)} functions of libzmq that pyzmq calls go to {path}")
     if None in owners.values():
         count = sum(owner is None for owner in owners.values())
-        show("calls", f"{count} of the {len(calls)} functions of libzmq that pyzmq calls go to the one that it came with")
+        show("calls", f"{count} of the {len(calls)} functions of libzmq that pyzmq calls go to its own library")
     if says_tautline():
         show("zmq_has", "tautline")
 
@@ -58,15 +58,15 @@ def run():
 
 
 def explanation(hooked, elsewhere):
-    """Why pyzmq does not run on it, and what to do."""
+    """Returns the reason why pyzmq does not run on Tautline, and a remedy."""
     outcome = _library.outcome
     if outcome == "" and _library.serves():
         names = ", ".join(elsewhere)
-        return f"this pyzmq calls functions that Tautline does not have: {names}", "python -m tautline_zmq off, and tell us"
+        return f"this pyzmq calls functions that Tautline does not have: {names}", "python -m tautline_zmq off, and report it to us"
     if not hooked:
-        return "no startup file was run", start_advice()
+        return "Python ran no startup file of tautline-zmq", start_advice()
     if outcome is None:
-        return "zmq was found without asking the finder that stands first", f"look who put itself before it: {sys.meta_path}"
+        return "another finder found zmq before Tautline's", f"look for the finder that stands before Tautline's: {sys.meta_path}"
     if outcome == "":
         return "another libzmq comes first", "see LD_PRELOAD and LD_AUDIT above"
     if outcome.startswith(f"{_library.VARIABLE}="):
@@ -74,33 +74,33 @@ def explanation(hooked, elsewhere):
     if outcome.endswith(" is there"):
         return outcome, f"python -m tautline_zmq on, or remove the file, or {_library.VARIABLE}=1 for one program"
     if "cannot be loaded" in outcome:
-        advice = "install the wheel for this system once more: pip install --force-reinstall tautline_zmq-*.whl"
+        advice = "reinstall the wheel for this system: pip install --force-reinstall tautline_zmq-*.whl"
         return outcome, advice
-    advice = "take it out of LD_PRELOAD" if os.environ.get("LD_PRELOAD") else "import zmq before what brought that one"
+    advice = "take it out of LD_PRELOAD" if os.environ.get("LD_PRELOAD") else "import zmq before the module that loaded it"
     if says_tautline():
-        advice += " (that one is a Tautline, too)"
+        advice += " (that library is a Tautline as well)"
     return outcome, advice
 
 
 def start_advice():
-    """Python runs the startup files of its site directories only, and none with -S."""
+    """Returns a remedy. Python runs startup files only in its site directories, and only without -S."""
     folder = os.path.dirname(os.path.dirname(_library.PATH))
     if sys.flags.no_site:
         return "start Python without -S, or call tautline_zmq.install() before zmq is imported"
     if folder not in map(os.path.realpath, site.getsitepackages() + [site.getusersitepackages()]):
-        return f"Python runs none from {folder}: call tautline_zmq.install() before zmq is imported"
-    return f"{os.path.join(folder, 'tautline_zmq.pth')} is missing or stopped: install the wheel once more"
+        return f"Python runs no startup files in {folder}: call tautline_zmq.install() before zmq is imported"
+    return f"{os.path.join(folder, 'tautline_zmq.pth')} is missing or failed: reinstall the wheel"
 
 
 def bundled(zmq):
-    """The libzmq that a wheel of pyzmq brings in a folder beside it."""
+    """Returns the paths of the libzmq in pyzmq's wheel: beside the package, or in it."""
     beside = os.path.dirname(os.path.dirname(zmq.__file__))
     found = glob.glob(os.path.join(glob.escape(beside), "pyzmq.libs", "libzmq*"))
     return sorted(found + glob.glob(os.path.join(glob.escape(os.path.dirname(zmq.__file__)), "libzmq*")))
 
 
 def functions():
-    """The functions of libzmq that pyzmq's extension modules name: what any libzmq of this process has."""
+    """Returns the functions of libzmq that pyzmq's extension modules name, if a libzmq of this process has them."""
     libraries = [ctypes.CDLL(path) for path in _library.mapped()]
     found = set()
     for name, module in list(sys.modules.items()):
@@ -113,7 +113,7 @@ def functions():
 
 
 def says_tautline():
-    """Whether the libzmq that comes first in this process says itself that it is a Tautline."""
+    """Returns True if the first libzmq of this process identifies itself as Tautline."""
     try:
         return ctypes.CDLL(None).zmq_has(b"tautline") == 1
     except AttributeError:
@@ -130,5 +130,5 @@ def verdict(well, reason, advice):
         print("pyzmq runs on Tautline.")
         return 0
     print(f"pyzmq does not run on this Tautline: {reason}")
-    print(f"What to do: {advice}")
+    print(f"Remedy: {advice}")
     return 1

@@ -1,4 +1,4 @@
-"""Loads the library, once, if nothing speaks against it, and tells which libzmq a process has."""
+"""Loads the library once, unless it is off or the process has another libzmq. Finds the libzmq that a process uses."""
 
 import ctypes
 import os
@@ -7,12 +7,12 @@ import sys
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libzmq.so.5")
 VARIABLE = "TAUTLINE_PYZMQ"
 
-# What came of loading: None before it was tried, "" if the library is loaded, else the reason why it is not.
+# Result of loading: `None` before the first attempt, "" if the library is loaded, otherwise the reason for the failure.
 outcome = None
 
 
 def load():
-    """Loads the library for the whole process. Only the first call counts: later, pyzmq is bound to what it found."""
+    """Loads the library for the whole process. Only the first call has an effect: pyzmq keeps the library that it found."""
     global outcome
     if outcome is not None:
         return
@@ -25,8 +25,8 @@ def _load():
     reason = why_off()
     if reason:
         return reason
-    # Who is bound to another libzmq binds some functions only when it first calls them. Those would be ours, and handed
-    # the other one's sockets.
+    # A module that uses another libzmq may bind a function only at the first call. That call would then reach our function
+    # with a socket of the other library.
     ours = os.path.realpath(PATH)
     others = [path for path in mapped() if path != ours]
     if not others and address("zmq_ctx_new") and owner("zmq_ctx_new") != ours:
@@ -41,7 +41,7 @@ def _load():
 
 
 def why_off():
-    """Who has turned it off; "" if nobody has. The variable has the last word."""
+    """Returns the setting that turns the package off, or "" if it is on. The variable overrides the files."""
     if os.environ.get(VARIABLE):
         return "" if _asked_for() else f"{VARIABLE}={os.environ[VARIABLE]}"
     for switch in switches():
@@ -55,9 +55,10 @@ def _asked_for():
 
 
 def switches():
-    """The files that turn it off: for all that use this installation, and for a virtual environment on top of it.
+    """Returns the paths of the files that turn the package off, if they exist.
 
-    They belong to no package, so that they outlive an upgrade.
+    The first holds for every environment that uses this installation, the second for a virtual environment on top of it.
+    The files do not belong to the package, so they survive an upgrade.
     """
     beside = os.path.join(os.path.dirname(os.path.dirname(PATH)), "tautline_zmq.off")
     if beside.startswith(os.path.join(sys.prefix, "")) or sys.prefix == sys.base_prefix:
@@ -71,7 +72,7 @@ def serves():
 
 
 def address(function):
-    """Returns the address to which later modules resolve the function; None if they must bring their own."""
+    """Returns the address to which later modules resolve the function, or `None` if the process does not export it."""
     try:
         return ctypes.cast(getattr(ctypes.CDLL(None), function), ctypes.c_void_p).value
     except AttributeError:
@@ -79,7 +80,7 @@ def address(function):
 
 
 def owner(function):
-    """The file that the function at `address` is in."""
+    """Returns the file that contains the function, or `None` if the process does not export it."""
     where = address(function)
     for begin, end, path in _mappings():
         if where and begin <= where < end:
@@ -88,7 +89,7 @@ def owner(function):
 
 
 def mapped():
-    """The files of this process that are a libzmq, by their names."""
+    """Returns the mapped files of this process whose names contain libzmq."""
     return sorted({path for _, _, path in _mappings() if "libzmq" in os.path.basename(path)})
 
 

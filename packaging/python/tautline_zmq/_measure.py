@@ -1,7 +1,7 @@
-"""What `bench` measures, each part in a process of its own: `python -m tautline_zmq._measure ROLE ...`.
+"""Roles of `bench`, each in a process of its own: `python -m tautline_zmq._measure ROLE ...`.
 
-A role that binds prints its endpoint in a line; the role that measures prints its result as JSON. Whether the process runs
-on Tautline is for TAUTLINE_PYZMQ to say.
+A role that binds prints its endpoint in a line. The role that measures prints its result as JSON. TAUTLINE_PYZMQ decides
+whether the process runs on Tautline.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ WARM_UP = 0.2  # seconds
 
 
 def collect(size, seconds):
-    """Receives, and tells how many messages a second."""
+    """Receives messages, and prints their number per second."""
     socket = bound(zmq.PULL)
     window = Window(seconds)
     count = 0
     while window.open():
-        # The clock is looked at now and then, so that it costs nothing.
+        # Read the clock only once per 100 messages, because a reading takes time.
         for _ in range(100):
             message = socket.recv()
         if len(message) != size:
@@ -35,7 +35,7 @@ def collect(size, seconds):
 
 
 def supply(endpoint, size, seconds):
-    """Sends until it is ended."""
+    """Sends until the parent kills the process."""
     socket = connected(zmq.PUSH, endpoint)
     message = bytes(size)
     while True:
@@ -49,7 +49,7 @@ def answer(size, seconds):
 
 
 def ask(endpoint, size, seconds):
-    """Asks and waits for the answer, and tells how many round trips a second."""
+    """Sends requests and waits for each reply. Prints the number of round trips per second."""
     socket = connected(zmq.REQ, endpoint)
     message = bytes(size)
     window = Window(seconds)
@@ -86,7 +86,7 @@ def ask_async(endpoint, size, seconds):
 
 
 class Window:
-    """The time that is measured: `seconds`, after a warm-up."""
+    """Time window of a measurement: `seconds`, after a warm-up."""
 
     def __init__(self, seconds):
         self.counts = False
@@ -127,5 +127,5 @@ def tell(per_second):
 if __name__ == "__main__":
     role, *endpoint, size, seconds = sys.argv[1:]
     globals()[role](*endpoint, int(size), float(seconds))
-    # The other side is ended by who started both: nothing is left to be sent.
+    # The parent kills the other process, so queued messages need no delivery.
     zmq.Context.instance().destroy(linger=0)

@@ -1,5 +1,5 @@
-# Tried with Conan 2.34 on Linux, x86-64: `conan create` with its test package, which finds the library by CMake and runs on it, shared and
-# static. Not tried: other systems, cross building, Conan's own index, whose checks want a released source.
+# Tested with Conan 2.34 on Linux, x86-64: `conan create` with its test package, which finds the library by CMake and runs on it, shared
+# and static. Not tested: other systems, cross building, and Conan's own index, whose checks need a released source.
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ class Tautline(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False]}
     default_options = {"shared": True}
-    # It has the files and the targets of zeromq, so that only one of the two can be in a graph.
+    # The package has the files and targets of zeromq, so a dependency graph can contain only one of the two.
     provides = "zeromq"
 
     def set_version(self):
@@ -35,17 +35,17 @@ class Tautline(ConanFile):
             copy(self, pattern, clone, self.export_sources_folder, excludes="*/target/*")
 
     def configure(self):
-        # Written in Rust: neither the C++ library nor the C++ standard matters.
+        # The package is written in Rust, so the C++ library and the C++ standard do not matter.
         self.settings.rm_safe("compiler.libcxx")
         self.settings.rm_safe("compiler.cppstd")
 
     def validate(self):
         if self.settings.os != "Linux":
-            raise ConanInvalidConfiguration("tautline is built on Linux by this recipe")
+            raise ConanInvalidConfiguration("this recipe builds tautline on Linux only")
 
     @property
     def _built(self):
-        """The folder with the libraries; `-c user.tautline:libraries=DIR` names one where they are already."""
+        """Folder with the libraries. `-c user.tautline:libraries=DIR` names a folder with built libraries."""
         return self.conf.get("user.tautline:libraries") or str(Path(self.build_folder, "target", "release"))
 
     def build(self):
@@ -70,7 +70,7 @@ class Tautline(ConanFile):
         self.cpp_info.set_property("cmake_file_name", "ZeroMQ")
         self.cpp_info.set_property("cmake_target_name", "libzmq" if self.options.shared else "libzmq-static")
         self.cpp_info.set_property("pkg_config_name", "libzmq")
-        # Packages that require ZeroMQ state libzmq's version.
+        # Packages that require ZeroMQ name a version of libzmq.
         self.cpp_info.set_property("system_package_version", "4.3.5")
         if not self.options.shared:
             self.cpp_info.system_libs = ["pthread", "dl", "rt", "m"]

@@ -1,7 +1,7 @@
-# Tried: Ruby reads it, and its install and test commands run on Linux by a stand-in for Homebrew's Formula
-# (tests/ship/distro/formula.rb). Not tried: Homebrew itself, which could not be had, and macOS.
+# Tested: Ruby parses the formula, and a stand-in for Homebrew's Formula runs its install and test commands on Linux
+# (tests/ship/distro/formula.rb). Not tested: Homebrew itself, which was not available, and macOS.
 #
-# There is no release to fetch, so it builds the newest commit only.
+# There is no release to fetch, so the formula builds only the newest commit.
 class Tautline < Formula
   desc "ZeroMQ messaging in memory-safe Rust, in the place of libzmq"
   homepage "https://github.com/tautline/tautline"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# musl's loader looks in the folders that /etc/ld-musl-MACHINE.path lists, and in these where there is no such file. The folder of
-# the library comes first in it while the library is there.
+# musl's loader searches the folders that /etc/ld-musl-MACHINE.path lists. Without that file, it searches the folders in `own`.
+# While the library is installed, its folder is the first in that file.
 ours=/usr/lib/tautline
 own='/lib
 /usr/local/lib

@@ -63,7 +63,7 @@ nothing_built() {
     fails installs CARGO_TARGET_DIR="$work/empty" PREFIX="$work/unbuilt" 2>"$work/said"
     cat "$work/said"
     grep -F "no libzmq.so in $work/empty/release" "$work/said"
-    grep -F 'first make build' "$work/said"
+    grep -F 'run make build first' "$work/said"
     [[ ! -e $work/unbuilt && -z $(ls -A "$work/empty") ]]
 }
 
@@ -73,7 +73,7 @@ last_line() { # one line names the installed files, the next step and the way ba
     [[ $(wc -l <<<"$line") -eq 1 ]]
     [[ $line == "installed Tautline $version in $place: lib/libzmq.so.5, "* ]]
     [[ $line == *"export LD_LIBRARY_PATH=$place/lib PKG_CONFIG_PATH=$place/lib/pkgconfig; "* ]]
-    [[ $line == *"back: make uninstall PREFIX=$place" ]]
+    [[ $line == *"to uninstall: make uninstall PREFIX=$place" ]]
     uninstalls PREFIX="$place"
 }
 
@@ -94,7 +94,7 @@ leaves_nothing() { # removes the installed files and folders, also folders above
     uninstalls DESTDIR="$work/place/package" PREFIX=/usr
     everything "$work/place" | diff "$work/before" -
     fails uninstalls PREFIX="$work/place" 2>"$work/said"
-    grep -F 'make install has put nothing there' "$work/said"
+    grep -F 'make install did not install Tautline there' "$work/said"
     everything "$work/place" | diff "$work/before" -
 }
 
@@ -132,7 +132,7 @@ changed_since() { # a file that was changed after the installation stays
     installs PREFIX="$work/changed"
     echo mine >"$work/changed/include/zmq.h"
     uninstalls PREFIX="$work/changed" | tee "$work/said"
-    grep -F "$work/changed/include/zmq.h is not what was installed" "$work/said"
+    grep -F "$work/changed/include/zmq.h was changed after the installation" "$work/said"
     [[ $(everything "$work/changed" | grep -c '^[fl]') -eq 1 && $(<"$work/changed/include/zmq.h") == mine ]]
 }
 

@@ -3,7 +3,7 @@
 
 use crate::scenario::Cell;
 
-/// Environment of a cell that names none: the unchanged machine.
+/// Default environment of a cell: the unchanged machine.
 pub(crate) const DEFAULT: &str = "default";
 
 /// Environment of the programs of a run.
@@ -62,7 +62,7 @@ impl Kind {
     /// Returns a description for the reader of a report.
     pub(crate) fn what(self) -> String {
         match self {
-            Self::Default => "the machine as it is".to_owned(),
+            Self::Default => "the unchanged machine".to_owned(),
             Self::OneCore => "both programs on one processor".to_owned(),
             Self::HalfCore => "50 ms of processor time in each 100 ms, for both programs together".to_owned(),
             Self::Network(wire) => {

@@ -151,7 +151,7 @@ impl Drop for Made {
 /// Runs a command of the system. The error holds its last line of output.
 fn run(words: &[String]) -> Result<(), String> {
     let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-    // A process group of its own, because a terminal's interrupt must not reach the cleanup commands.
+    // Use a separate process group, because a terminal's interrupt must not reach the cleanup commands.
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())

@@ -91,7 +91,7 @@ pub(super) fn stale(names: &[String], alive: impl Fn(u32) -> bool) -> Vec<String
     names.iter().filter(|name| owner(name).is_some_and(|pid| !alive(pid))).cloned().collect()
 }
 
-/// Returns the plan of an environment, or the reason why there is none.
+/// Returns the plan of an environment, or the reason why it cannot be created.
 pub(super) fn of(kind: Kind, names: &Names, facts: &Facts) -> Result<Plan, String> {
     let mut plan = Plan::default();
     match kind {

@@ -184,8 +184,8 @@ impl Data {
         self.rows.iter().find(|row| row.language == language && row.library == library)
     }
 
-    /// Returns the C++ row to compare `row` with: on its library, or on Tautline for an implementation of its
-    /// own.
+    /// Returns the C++ row to compare `row` with: on the same library, or on Tautline for an independent
+    /// implementation.
     pub(crate) fn baseline_of(&self, row: &Row) -> Option<&Row> {
         self.row(BASELINE, if row.library == "own" { "libzmq" } else { &row.library })
     }

@@ -15,7 +15,7 @@ pub(crate) enum Swap {
     Preload,
     /// The binding has libzmq 4.3.5 compiled in, as its users get it: LD_PRELOAD puts Tautline before it.
     Bundled,
-    /// The binding is an implementation of its own.
+    /// The binding is an independent implementation.
     Own,
     /// The binding contains Tautline.
     BuiltIn,

@@ -42,10 +42,11 @@ pub(crate) fn html(results: &Results) -> String {
              the whole run, seconds per million messages. One cell once more: <code>scripts/run.sh --only \
              pattern=push_pull,transport=tcp,size=64</code>.</p>\n";
     page += &tables::figures(results);
-    page += "<h2>The machine meanwhile</h2>\n<p>Measured beside every pair, without any messaging library. ";
+    page +=
+        "<h2>The machine during the run</h2>\n<p>Measured beside every pair, without any messaging library. ";
     page += &format!(
-        "A virtual machine may swing between states: {} of {} runs saw one change on the way; over inproc only runs of equal state are compared (a cache line \
-         crosses in under {:.0} ns in the fast state).</p>\n",
+        "A virtual machine may alternate between states: the state changed during {} of {} runs. Over inproc, only runs in equal states are compared (a cache \
+         line crosses in under {:.0} ns in the fast state).</p>\n",
         results.cells.iter().flat_map(|f| &f.states).filter(|s| **s == State::Changed).count(),
         results.cells.iter().map(|f| f.states.len()).sum::<usize>(),
         results.calibration.fast_below_line_ns
@@ -57,16 +58,17 @@ pub(crate) fn html(results: &Results) -> String {
 }
 
 const METHOD: &str = "<h2>How it was measured</h2>\n<ul class=\"plain\">\
-<li>One C program against the public <code>zmq.h</code>, compiled once; <code>LD_LIBRARY_PATH</code> chooses the \
-library, and every run reports the path of the one it was given, which is checked.</li>\
-<li>Runs are interleaved: the reference, then the other, cell by cell, round by round. Every run is a fresh \
+<li>The program is one C program against the public <code>zmq.h</code>, compiled once. <code>LD_LIBRARY_PATH</code> \
+selects the library. Every run reports the path of its library, which the harness checks.</li>\
+<li>Runs are interleaved: the reference, then the other library, cell by cell, round by round. Every run is a new \
 process.</li>\
-<li>The receiver's clock runs from its first to its last message. It checks the sequence number and both ends of \
-every message. Both ends greet each other before, so no handshake is timed.</li>\
-<li>Socket options are the defaults, except what the pattern needs so as to lose nothing: ROUTER_MANDATORY, and \
-XPUB_NODROP with blocking sends. Both libraries get the same ones.</li>\
-<li>Each run sends as many messages as fill the same time on its library.</li>\
-<li>A run that hangs, crashes, loses, reorders or corrupts is shown as that, not as a speed.</li></ul>\n";
+<li>The receiver's clock runs from its first to its last message. The receiver checks the sequence number and both \
+ends of every message. Both ends greet each other first, so the clock excludes handshakes.</li>\
+<li>Socket options are the defaults, except the options that prevent loss: ROUTER_MANDATORY, and \
+XPUB_NODROP with blocking sends. Both libraries get the same options.</li>\
+<li>Each run sends the number of messages that fills the same time on its library.</li>\
+<li>If a run hangs, crashes, or loses, reorders or corrupts a message, the report shows this instead of a \
+speed.</li></ul>\n";
 
 fn subtitle(results: &Results) -> String {
     let machine = &results.machine;
@@ -142,11 +144,11 @@ fn problems(results: &Results) -> String {
         .chain(&absent)
         .map(|p| format!("<li class=\"flaw\">{}</li>", escape(p)))
         .collect();
-    format!("<h2>What went wrong</h2>\n<ul class=\"plain\">{items}</ul>\n")
+    format!("<h2>Problems</h2>\n<ul class=\"plain\">{items}</ul>\n")
 }
 
 fn not_won(results: &Results, library: &str, title: &str) -> String {
-    let mut html = format!("<h2>What {} did not win</h2>\n", escape(title));
+    let mut html = format!("<h2>Cells that {} did not win</h2>\n", escape(title));
     let lost: Vec<&Ratio> = results.ratios.iter().filter(|r| r.library == library && !r.won()).collect();
     if lost.is_empty() {
         return html + "<p>No cell here is behind the reference.</p>\n";
@@ -269,7 +271,7 @@ fn fan_out(results: &Results) -> String {
     let label = |cell: &Cell| cell.title().replace("PUB fan-out ", "") + " subscribers";
     let rows: Vec<_> = cells.iter().map(|cell| (*cell, RATE, label(cell))).collect();
     let mut html = String::from("<h2>Fan-out: one XPUB to several SUB</h2>\n");
-    html += "<p>Messages delivered per second, all subscribers together; each has a thread of its own. Longer is \
+    html += "<p>Messages delivered per second, all subscribers together; each has a separate thread. Longer is \
              better.</p>\n";
     html += &legend(results);
     html + &charts::rows(results, &rows, None)

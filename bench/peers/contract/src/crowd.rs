@@ -1,5 +1,5 @@
-//! Connections where only one end is the library's. The other end speaks ZMTP 3.0 without security over plain
-//! sockets, as far as PUSH needs it.
+//! Connections where only one end is the library's. The other end speaks the part of ZMTP 3.0 that a PUSH
+//! needs, without security, over plain sockets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

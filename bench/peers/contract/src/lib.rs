@@ -1,7 +1,7 @@
 //! The contract between the harness and a peer written in Rust (bench/README.md, "A new peer").
 //!
-//! A peer defines how one end sends and receives. This crate parses the command line, runs both ends in
-//! threads of their own, stamps and checks every message, and prints the one line of JSON. Only one thread
+//! A peer defines how one end sends and receives. This crate parses the command line, runs each end in a
+//! separate thread, stamps and checks every message, and prints the one line of JSON. Only one thread
 //! uses an end.
 #![forbid(unsafe_code)]
 mod crowd;
@@ -80,7 +80,7 @@ pub trait End {
     async fn send(&mut self, body: &[u8]) -> Result<(), Trouble>;
     /// Receives one message into `body`, replacing its content.
     async fn receive(&mut self, body: &mut Vec<u8>) -> Result<(), Trouble>;
-    /// Sends the messages that a batching mode has gathered. Does nothing in the other modes.
+    /// Sends the messages that a batching mode has gathered. No effect in the other modes.
     async fn flush(&mut self) -> Result<(), Trouble> {
         Ok(())
     }

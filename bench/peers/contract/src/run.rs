@@ -1,4 +1,4 @@
-//! One run: the command line, and each end in a thread of its own.
+//! One run: the command line, and each end in a separate thread.
 
 use crate::flow::{self, Shared};
 use crate::outcome::Outcome;
@@ -64,7 +64,7 @@ pub(crate) fn parse() -> Result<Run, String> {
     place(&run).map_err(|trouble| format!("{trouble:?}"))
 }
 
-/// The same run at its own endpoint.
+/// Returns the same run with an endpoint of its own.
 pub(crate) fn place(run: &Run) -> Result<Run, Trouble> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static PLACES: AtomicU64 = AtomicU64::new(0);

@@ -70,7 +70,7 @@ pub(crate) async fn batches<E: End>(end: &mut E, run: &Run) -> Result<Outcome, T
     for number in 0..=batches {
         let kind = if number == batches { FINISH } else { number * run.window };
         if number == 1 {
-            // The first one has come back: both ends are ready.
+            // The first batch has come back, so both ends are ready.
             outcome.begin();
         }
         for i in 0..run.window {

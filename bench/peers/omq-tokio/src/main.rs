@@ -1,4 +1,4 @@
-//! omq-tokio as a peer: blocking sockets, each end in a thread of its own, the library's own I/O runtime.
+//! omq-tokio as a peer: blocking sockets, a separate thread for each end, and the library's own I/O runtime.
 use bench_contract::{End, Peer, Role, Run, Trouble};
 use omq_tokio::{blocking::Socket, Context, Message, Options, SocketType};
 use std::future::Future;

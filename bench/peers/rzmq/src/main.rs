@@ -1,5 +1,5 @@
-//! rzmq as a peer: its sockets on a tokio runtime of two workers, each end driven by a thread of its own.
-//! `--mode uring` takes its io_uring sessions for tcp, `--mode cork` tells the kernel to gather small writes.
+//! rzmq as a peer: its sockets on a tokio runtime of two workers. A separate thread drives each end.
+//! `--mode uring` uses its io_uring sessions for tcp. `--mode cork` makes the kernel gather small writes.
 use bench_contract::{End, Peer, Role, Run, Trouble};
 use rzmq::{socket::options, Context, Msg, MsgFlags, Socket, SocketType};
 use std::future::Future;

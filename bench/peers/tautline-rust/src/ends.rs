@@ -66,7 +66,7 @@ macro_rules! ends {
     };
 }
 
-/// Receives by `recv` or into the caller's buffer, as the run asks; `$wait` is `.await` or nothing.
+/// Receives by `recv` or into the caller's buffer, as the run demands. `$wait` is `.await` or empty.
 macro_rules! receive {
     ($socket:expr, $way:expr, $into:expr $(, $wait:tt)?) => {{
         if $way.batches {

@@ -1,11 +1,11 @@
 //! Tautline's Rust API as a peer, with plain `send` and `recv`.
 //!
-//! Without a mode the ends are blocking sockets in threads of their own. `--mode current` is async sockets, each on a
-//! single-threaded tokio runtime in its thread; `--mode multi` async sockets on one tokio runtime of two workers, each end
-//! driven by a thread of its own; `--mode plain` async sockets without any runtime, on a thread that parks.
+//! Each end has a separate thread. Without a mode, the ends are blocking sockets. The other modes use async
+//! sockets: `--mode current` on a single-threaded tokio runtime in each thread, `--mode multi` on one tokio
+//! runtime of two workers, `--mode plain` without a runtime, on threads that park.
 //!
-//! `--mode batches` (`batches-current`, ...) gathers what PUSH, DEALER and ROUTER send until the flush, and sends and receives many
-//! messages in one call.
+//! `--mode batches` (`batches-current`, ...) gathers the messages of PUSH, DEALER and ROUTER until the flush,
+//! and sends and receives many messages in one call.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -12,7 +12,7 @@ pub enum Executor {
     Current,
     /// One tokio runtime. The threads of the ends run their futures, its workers the I/O.
     Multi(Runtime),
-    /// No runtime.
+    /// The thread polls the future and parks, without a runtime.
     Plain,
 }
 

@@ -1,4 +1,4 @@
-//! zeromq (zmq.rs) as a peer: on a tokio runtime of two workers, each end driven by a thread of its own.
+//! zeromq (zmq.rs) as a peer, on a tokio runtime of two workers. A separate thread drives each end.
 use bench_contract::{End, Peer, Role, Run, Trouble};
 use std::future::Future;
 use tokio::runtime::Runtime;

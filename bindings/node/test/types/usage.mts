@@ -1,4 +1,4 @@
-// Compiled, not run: what the types allow and what they do not.
+// Correct uses of the types, and uses that the compiler must refuse. The file is compiled, but not run.
 import * as zmq from "tautline"
 import { Dealer, Publisher, Pull, Push, Request, Router, Subscriber, type Event, type Message } from "tautline"
 import { Dish, Radio, Server } from "tautline/draft"
@@ -49,7 +49,7 @@ export function refused() {
   const pub = new Publisher()
   // @ts-expect-error a publisher does not receive
   pub.receive()
-  // @ts-expect-error nobody sends undefined
+  // @ts-expect-error undefined cannot be sent
   pub.send(undefined)
   // @ts-expect-error an option that can only be read
   new Push({ lastEndpoint: "x" })

@@ -46,14 +46,14 @@ pub fn bind(socket: &mut Socket, endpoint: &str) -> String {
     last_endpoint(socket)
 }
 
-/// A socket that is bound, and its endpoint.
+/// Returns a bound socket, and its endpoint.
 pub fn bound(context: &Context, socket_type: SocketType, endpoint: &str) -> (Socket, String) {
     let mut socket = context.socket(socket_type).unwrap();
     let endpoint = bind(&mut socket, endpoint);
     (socket, endpoint)
 }
 
-/// A socket that is connected.
+/// Returns a connected socket.
 pub fn connected(context: &Context, socket_type: SocketType, endpoint: &str) -> Socket {
     let mut socket = context.socket(socket_type).unwrap();
     socket.connect(endpoint).unwrap();

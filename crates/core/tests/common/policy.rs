@@ -26,7 +26,7 @@ impl Folder {
         Folder(folder)
     }
 
-    /// Writes a file at once. Its time differs from that of the one before.
+    /// Replaces a file in one step. The new file has another time of modification.
     pub fn file(&self, name: &str, text: &str) -> String {
         let (path, new) = (self.0.join(name), self.0.join(".new"));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -39,7 +39,7 @@ impl Folder {
         path.to_str().unwrap().to_owned()
     }
 
-    /// A key pair that `secret` begins; the file, and the public key.
+    /// Writes a key pair, whose secret key is all of this byte. Returns the file and the public key.
     pub fn key(&self, name: &str, secret: u8) -> (String, String) {
         let secret = [secret; 32];
         let public = text(&public_key(&secret));
@@ -47,7 +47,7 @@ impl Folder {
         (file, public)
     }
 
-    /// A policy that wraps all of tcp: the server has key 1, clients have key 2.
+    /// Writes policies that wrap all of tcp: the server has key 1, and clients have key 2.
     pub fn wraps(&self) -> (String, String) {
         let (server, server_public) = self.key("server.key", 1);
         let (client, client_public) = self.key("client.key", 2);
@@ -92,14 +92,14 @@ pub fn socket(context: &Context, socket_type: SocketType) -> Socket {
     socket
 }
 
-/// A context beside the test's, under this policy.
+/// Returns an additional context under this policy.
 pub fn under(policy: &str) -> Context {
     let context = Context::new();
     context.set_policy(policy).unwrap();
     context
 }
 
-/// The events of a socket.
+/// Returns a PAIR that receives the events of a socket.
 pub fn monitor(context: &Context, socket: &mut Socket) -> Socket {
     let endpoint = new_endpoint();
     socket.monitor(Some(&endpoint), 0xFFFF, 1, SocketType::Pair).unwrap();
@@ -117,7 +117,7 @@ pub fn until(events: &mut Socket, wanted: u16) {
     }
 }
 
-/// An event as version 3 tells it.
+/// An event in the format of version 3.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
     pub number: u64,
@@ -126,7 +126,7 @@ pub struct Event {
     pub reason: String,
 }
 
-/// The events of a socket, with their reasons.
+/// Returns a PAIR that receives the events of a socket, with their reasons.
 pub fn events(context: &Context, socket: &mut Socket) -> Socket {
     let endpoint = new_endpoint();
     socket.monitor_in_detail(&endpoint).unwrap();
@@ -139,12 +139,12 @@ fn new_endpoint() -> String {
     format!("inproc://events-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The next event of this number.
+/// Returns the next event with this number.
 pub fn next(events: &mut Socket, wanted: u64) -> Event {
     std::iter::repeat_with(|| event(events)).find(|event| event.number == wanted).unwrap()
 }
 
-/// The next event.
+/// Returns the next event.
 pub fn event(events: &mut Socket) -> Event {
     let number = |part: &Vec<u8>| u64::from_ne_bytes(part[..].try_into().unwrap());
     let text = |part: &Vec<u8>| String::from_utf8_lossy(part).into_owned();
@@ -168,7 +168,7 @@ fn more(socket: &mut Socket) -> bool {
     i32::from_ne_bytes(value) != 0
 }
 
-/// Makes the socket a client of CURVE: its secret key is all of this byte, the server's all ones.
+/// Makes the socket a CURVE client. Its secret key is all of this byte, the server's is all ones.
 pub fn with_key(socket: &mut Socket, secret: u8) {
     socket.set_option(CURVE_SERVERKEY, &public_key(&[1; 32])).unwrap();
     socket.set_option(CURVE_PUBLICKEY, &public_key(&[secret; 32])).unwrap();

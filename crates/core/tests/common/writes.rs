@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The writes to a file from now on.
+/// Watches a file for writes.
 pub struct Writes {
     #[cfg(target_os = "linux")]
     queue: std::os::fd::OwnedFd,

@@ -14,7 +14,7 @@ pub(crate) fn chain(inner: Option<Box<dyn Stage>>, outer: Option<Box<dyn Stage>>
 struct Chain {
     inner: Box<dyn Stage>,
     outer: Box<dyn Stage>,
-    /// Empty between calls.
+    /// Bytes between the two stages. Empty between calls.
     between: Vec<u8>,
 }
 

@@ -8,13 +8,13 @@
 //!
 //! | peer | stage |
 //! |---|---|
-//! | 3.1 | none |
-//! | 3.0 | none, or `v2` for the publish-subscribe types: subscriptions are messages on the wire |
-//! | 2.0 | `v2`: and no commands at all |
-//! | 1.0 | `v1`: and other frame headers |
-//! | not ZMTP | [`raw()`]: no frames at all |
-//! | any, over CURVE | the stage of the mechanism (`mechanism/curve/traffic.rs`) beyond that of the version |
-//! | over WebSocket | one of these or a mechanism's, and the [carrier](crate::Carrier) below it |
+//! | 3.1 | no stage |
+//! | 3.0 | no stage, or `v2` for publish-subscribe types: subscriptions are messages on the wire |
+//! | 2.0 | `v2`: as for 3.0, but without commands |
+//! | 1.0 | `v1`: as for 2.0, with other frame headers |
+//! | not ZMTP | [`raw()`]: bytes without frames |
+//! | any, over CURVE | the version's stage, then `mechanism/curve/traffic.rs` next to the wire |
+//! | over WebSocket | any of these stages, then the [carrier](crate::Carrier) next to the wire |
 
 mod chain;
 mod raw;
@@ -65,8 +65,8 @@ pub trait Stage: Send {
         false
     }
 
-    /// Ends the connection from this side: appends the bytes that tell the peer. Nothing may be
-    /// written after them.
+    /// Ends the connection from this side: appends the bytes that announce the end to the peer.
+    /// They must be the last bytes of the connection.
     fn finish(&mut self, _out: &mut Vec<u8>) {}
 
     /// Returns the number of bytes held back in both directions together, waiting for more input.

@@ -24,7 +24,8 @@ pub(super) struct Rewriter {
     /// Start of a frame whose head function asked for more bytes.
     held: [u8; LOOKAHEAD],
     held_len: usize,
-    /// Bytes of the current frame's body still to come. `keep` is true if they are passed on.
+    /// Number of body bytes of the current frame that are still to come. `keep` is true if they are
+    /// passed on.
     body: u64,
     keep: bool,
 }
@@ -82,8 +83,8 @@ impl Rewriter {
             Head::Short => Ok(bytes.get(self.held_len - old..).unwrap_or_default()),
             Head::Frame { consumed, body, keep } => {
                 (self.body, self.keep, self.held_len) = (body, keep, 0);
-                // Held bytes that the head function did not consume. They all belong to the body of
-                // this frame, because otherwise the head function would not have asked for more.
+                // The head function did not consume these held bytes. All of them belong to the
+                // body of this frame, because otherwise the function would not have asked for more.
                 self.pass_body(&held[consumed.min(old)..old], out);
                 Ok(bytes.get(consumed.saturating_sub(old)..).unwrap_or_default())
             }

@@ -196,7 +196,7 @@ unsafe extern "C" fn opendir(path: *const c_char) -> *mut libc::DIR {
     }
     // SAFETY: the name is terminated.
     let there = unsafe { libc::dlsym(libc::RTLD_NEXT, c"opendir".as_ptr()) };
-    // SAFETY: what it names has this type; the caller's text.
+    // SAFETY: the function of this name has this type; the caller's text.
     unsafe { std::mem::transmute::<*mut c_void, Open>(there)(path) }
 }
 

@@ -25,7 +25,7 @@ type Ask = unsafe extern "C" fn(*const c_char, *const c_char, *const addrinfo, *
 fn real_ask() -> Ask {
     static REAL: OnceLock<Ask> = OnceLock::new();
     *REAL.get_or_init(|| {
-        // SAFETY: the name is terminated, and what it names has this type.
+        // SAFETY: the name is terminated, and the function of this name has this type.
         unsafe { std::mem::transmute(libc::dlsym(libc::RTLD_NEXT, c"getaddrinfo".as_ptr())) }
     })
 }
@@ -69,8 +69,8 @@ unsafe extern "C" fn getaddrinfo(
     let mut end = first;
     for label in labels {
         let Some((_, number)) = ADDRESSES.iter().find(|(known, _)| *known == label) else { continue };
-        // SAFETY: the caller's arguments, but for a text that is terminated, and where the list of
-        // the labels before ends. The C library frees a list entry by entry.
+        // SAFETY: the caller's arguments, except for a terminated text, and the end of the list of
+        // the previous labels. The C library frees a list entry by entry.
         if unsafe { real_ask()(number.as_ptr(), service, hints, end) } == 0 {
             outcome = 0;
             // SAFETY: an entry of a list, or its end.
@@ -119,7 +119,7 @@ unsafe extern "C" fn getifaddrs(first: *mut *mut ifaddrs) -> c_int {
         address.sin_addr.s_addr = u32::from_ne_bytes(interface.v4);
         next = Box::into_raw(v4).cast();
     }
-    // SAFETY: the caller's room. An entry begins with what is taken for it.
+    // SAFETY: the caller's room. An `Entry` begins with its `ifaddrs`.
     unsafe { *first = next };
     0
 }

@@ -16,7 +16,7 @@ type Create = unsafe extern "C" fn(*mut pthread_t, *const pthread_attr_t, Start,
 fn real_create() -> Create {
     static REAL: OnceLock<Create> = OnceLock::new();
     *REAL.get_or_init(|| {
-        // SAFETY: the name is terminated, and what it names has this type.
+        // SAFETY: the name is terminated, and the function of this name has this type.
         unsafe { std::mem::transmute(libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr())) }
     })
 }
@@ -41,7 +41,7 @@ extern "C" fn end(round: *mut c_void) {
 }
 
 fn enter_round(round: usize) {
-    // SAFETY: a value that is not looked into.
+    // SAFETY: no code reads through the value.
     unsafe { libc::pthread_setspecific(end_key(), std::ptr::without_provenance(round)) };
 }
 
@@ -51,7 +51,7 @@ fn end_key() -> libc::pthread_key_t {
     static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
     *KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: room for the key, and a function of the type that is wanted.
+        // SAFETY: room for the key, and a function of the required type.
         assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(end)) }, 0, "there is no key left");
         key
     })
@@ -85,7 +85,7 @@ unsafe extern "C" fn pthread_create(
         return libc::EAGAIN;
     };
     let new = Box::into_raw(Box::new(New { tid, turn, start, argument }));
-    // SAFETY: the caller's arguments, but for a function of ours and what it takes.
+    // SAFETY: the caller's arguments, except for our function and its argument.
     let failure = unsafe { real_create()(thread, attributes, run, new.cast()) };
     assert_eq!(failure, 0, "the real system starts no thread");
     // SAFETY: written by the call above.

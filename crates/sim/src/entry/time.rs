@@ -187,7 +187,7 @@ unsafe fn futex(address: usize, operation: c_int, value: u32, timeout: *const ti
         _ => return finish("futex", -1, Err::<i64, _>(libc::ENOSYS)),
     };
     enter_all("futex_wait");
-    // SAFETY: a word that the caller waits for.
+    // SAFETY: the word for which the caller waits.
     let word = unsafe { (*(address as *const AtomicU32)).load(SeqCst) };
     if word != value {
         return finish("futex_wait", -1, Err::<i64, _>(libc::EAGAIN));

@@ -123,7 +123,7 @@ pub(super) unsafe fn epoll_until(
         Err(error) | Ok(Some(Err(error))) => Err(error),
         Ok(Some(Ok(events))) => {
             for (at, (events, data)) in events.iter().enumerate() {
-                // SAFETY: no more than the caller has room for.
+                // SAFETY: within the caller's room.
                 unsafe { into.add(at).write(libc::epoll_event { events: *events, u64: *data }) };
             }
             Ok(events.len() as i64)

@@ -173,8 +173,8 @@ pub(super) fn shared(stage: &mut Stage, rng: &mut Rng) {
     }
 }
 
-/// A PULL that binds and unbinds, and PUSH that connect and disconnect. Messages may be lost
-/// meanwhile, but messages sent after the last change arrive.
+/// A PULL that binds and unbinds, and PUSH that connect and disconnect. Messages sent during these
+/// changes may be lost, but messages sent after the last change arrive.
 pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
     let endpoints = [stage.endpoint(), stage.endpoint()];
     let kind = stage.kind;
@@ -189,7 +189,7 @@ pub(super) fn rebind(stage: &mut Stage, rng: &mut Rng) {
         handles.push(spawn("push", move || {
             let mut peer = Peer::new(&context, SocketType::Push, fork(&mut rng));
             peer.set(SNDTIMEO, 20);
-            // Messages for an endpoint that is not bound any longer are given up.
+            // Messages for an endpoint that is no longer bound are dropped.
             peer.set(LINGER, 500);
             let mut number = 0;
             for _ in 0..rng.between(1, 8) {

@@ -107,9 +107,8 @@ pub(super) fn answers(stage: &mut Stage, rng: &mut Rng) {
     router.set(LINGER, 0);
 }
 
-/// A PUB that sends at full speed while subscribers join without its knowledge. All messages that
-/// it counts as sent arrive without a further call, also at slow subscribers. No other message
-/// arrives.
+/// A PUB that sends at full speed while subscribers join without its knowledge. Exactly the
+/// messages that it counts as sent arrive, without a further call, also at slow subscribers.
 pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
     /// Longer than the delivery of any message.
     const LONG: Duration = Duration::from_secs(60);
@@ -181,8 +180,8 @@ pub(super) fn joiners(stage: &mut Stage, rng: &mut Rng) {
 }
 
 /// Two DEALER over ipc that both send until their queues are full, without reading. Then one
-/// receives all messages, and after that the other: neither needs the other to read. One direction
-/// may use shared memory without the other.
+/// receives all messages, and after that the other: each can read while the other does not. One
+/// direction may use shared memory without the other.
 pub(super) fn crossed(stage: &mut Stage, rng: &mut Rng) {
     stage.over_ipc();
     stage.be_calm();

@@ -43,7 +43,7 @@ pub(super) fn numbered(stage: &mut Stage, rng: &mut Rng) {
             }
             let (mut sent, mut received) = (0, 0);
             while received < count {
-                // Neither end waits for the other to take what it has sent.
+                // Each end continues even if the other does not take its messages.
                 let most = if rng.chance(2) { 1 } else { 8 };
                 while sent < count && sent - received < most {
                     let mut message = Message::from_vec(kind.message(client, sent).remove(0));

@@ -102,7 +102,7 @@ pub(super) fn some_or_many(rng: &mut Rng, some: u64) -> u32 {
     }
 }
 
-/// Several PUSH, each connected to several PULL, or these to them.
+/// Several PUSH, each connected to several PULL, or the PULL connected to the PUSH.
 fn pipeline(stage: &mut Stage, rng: &mut Rng) {
     let senders_bind = rng.chance(3);
     flow(stage, rng, senders_bind);
@@ -489,7 +489,7 @@ fn publish(stage: &mut Stage, rng: &mut Rng) {
     if drops {
         publisher.say_ping_seldom();
     }
-    // XPUB_VERBOSE: every subscription is told.
+    // XPUB_VERBOSE: the XPUB receives every subscription.
     publisher.set(40, 1);
     endpoints.iter().for_each(|endpoint| publisher.join(endpoint, !connects));
     let mut there = 0;

@@ -414,7 +414,7 @@ impl Peer {
         }
     }
 
-    /// Does nothing for some microseconds.
+    /// Pauses for some microseconds.
     pub(super) fn wait_a_moment(&mut self) {
         std::thread::sleep(Duration::from_micros(self.rng.spread(10, 2000)));
     }

@@ -87,8 +87,8 @@ pub(super) fn sealed(stage: &mut Stage, rng: &mut Rng) {
     ledger.settle(&sent);
 }
 
-/// A certificate of example.org, signed by itself, good from 2026 to 2126 (the simulated clock
-/// shows 2027), and its key, which protects nothing.
+/// A self-signed certificate of example.org, valid from 2026 to 2126 (the simulated clock shows
+/// 2027), and its key, which only this test uses.
 const CERTIFICATE: &[u8] = b"\
 -----BEGIN CERTIFICATE-----\n\
 MIIBizCCATCgAwIBAgIUbI02T2J6Xd8n1cIut4OlozLqgj4wCgYIKoZIzj0EAwIw\n\

@@ -1,5 +1,5 @@
-//! Options: a value reads back as it was set; unknown options, and options of other socket types,
-//! are refused; changes while messages flow lose no message.
+//! Options: reading returns the set value; unknown options and options of other socket types are
+//! refused; changes while messages flow lose no message.
 
 use std::collections::BTreeSet;
 
@@ -62,8 +62,8 @@ const NUMBERS: [(i32, &[i32]); 42] = [
 const OTHER_NUMBERS: [i32; 23] =
     [33, 40, 41, 51, 52, 53, 56, 58, 59, 60, 62, 69, 71, 73, 78, 97, 98, 107, 108, 109, 113, 115, 43];
 
-/// Options that are texts or bytes, each with a value, and whether it is read as it was set, with
-/// a NUL behind it.
+/// Options that are texts or bytes, each with a value, and the form in which it is read: the same
+/// bytes, the text with a final NUL, or not at all.
 const TEXTS: [(i32, &[u8], Read); 19] = [
     (5, b"a name", Read::Bytes),
     (38, b"127.0.0.0/8", Read::Never),
@@ -165,7 +165,7 @@ fn of_context(context: &Context, rng: &mut Rng) {
 }
 
 fn of_socket(socket: &mut Socket, socket_type: SocketType, rng: &mut Rng) {
-    // An odd order, in which each comes.
+    // A random order that contains each option.
     let mut left: BTreeSet<usize> = (0..NUMBERS.len()).collect();
     while !left.is_empty() {
         let at = rng.below(NUMBERS.len() as u64) as usize;
@@ -182,7 +182,7 @@ fn of_socket(socket: &mut Socket, socket_type: SocketType, rng: &mut Rng) {
         assert!(option_fault(socket_type, code, &[1]).contains(name));
         assert_eq!(socket.option(code, &mut read[..2]), Err(Error::Invalid), "{name} into two bytes");
         assert!(option_read_fault(code, 2).contains(name));
-        // Only some numbers are all that these may be.
+        // Most of these options accept only some numbers.
         let takes_all = matches!(code, 74 | 93 | 94 | 96);
         let outcome = socket.set_option(code, &i32::MIN.to_ne_bytes());
         assert_eq!(outcome, if takes_all { Ok(()) } else { Err(Error::Invalid) }, "{name}, the least number");

@@ -35,7 +35,7 @@ pub(super) fn shown(stage: &mut Stage, rng: &mut Rng) {
             // The file system has no room for the file.
             Err(error) => assert_eq!(error, Error::Os(libc::ENOSPC)),
         }
-        // A second time changes nothing.
+        // A second call has no effect.
         let _ = context.observe();
     }
     let count = kind.count(rng, 200);

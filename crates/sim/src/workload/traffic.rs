@@ -146,8 +146,8 @@ impl Ledger {
         (sender, *seen)
     }
 
-    /// Checks that all messages of these senders have arrived, if none may be missing. Each sender
-    /// comes with the number of its messages.
+    /// Checks that all messages of these senders have arrived, unless messages may be missing. Each
+    /// sender comes with the number of its messages.
     pub(super) fn settle(&self, senders: &[(u32, u32)]) {
         let seen = self.seen.lock().unwrap();
         for (sender, sent) in senders {

@@ -5,7 +5,7 @@
 //! So the seed draws places, each equally likely, regardless of how often it is executed. A place
 //! is a line of the engine with an atomic or a lock, or a system call behind such a line. A thread
 //! that arrives there is delayed until no other can run (delay-bounded scheduling), or for a while.
-//! This happens at the first arrivals, and then ever less often.
+//! The first arrivals are delayed, and later ones ever less often.
 
 use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;

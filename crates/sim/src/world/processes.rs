@@ -1,9 +1,9 @@
-//! Processes: groups of threads and descriptors. They share the memory of the real process,
-//! including the engine's state for all its contexts.
+//! Processes: groups of threads and descriptors. All processes share the memory of the real
+//! process, including the engine's state for all its contexts.
 //!
-//! A killed process stops where its threads wait. A thread that does not wait goes on until it
-//! does, because it may hold a lock that processes share. When the last thread has stopped, the
-//! descriptors of the process are closed, as a kernel does.
+//! Each thread of a killed process stops at its next wait. Until then it continues, because it may
+//! hold a lock that processes share. After the last thread has stopped, this module closes the
+//! descriptors of the process, as a kernel does.
 
 #[cfg(simulated)]
 use super::Thread;

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <zmq.h>
 
-/* A request and its answer within the process. */
+/* Sends a request and its reply within the process. */
 int main(void)
 {
     void *context = zmq_ctx_new();

@@ -1,8 +1,8 @@
-# Tried: its own commands, run by CMake with stand-ins for vcpkg's functions (tests/ship/distro/vcpkg.cmake), and a program that
-# finds the result by find_package(ZeroMQ). Not tried: vcpkg itself, which could not be had.
+# Tested: CMake runs the commands of this file with stand-ins for vcpkg's functions (tests/ship/distro/vcpkg.cmake), and a program
+# finds the result by find_package(ZeroMQ). Not tested: vcpkg itself, which was not available.
 #
-# There is no release to fetch: TAUTLINE_SOURCE in the environment names a clone. cargo and make are not among the tools that vcpkg brings.
-# The port has the files of zeromq, which cannot be installed beside it.
+# There is no release to fetch, so TAUTLINE_SOURCE in the environment names a clone. vcpkg brings neither cargo nor make: install both.
+# The port has the files of zeromq, so the two cannot be installed together.
 
 if(NOT EXISTS "$ENV{TAUTLINE_SOURCE}/Cargo.toml")
   message(FATAL_ERROR "tautline: set TAUTLINE_SOURCE to a clone of the repository, and VCPKG_KEEP_ENV_VARS=TAUTLINE_SOURCE")
@@ -19,8 +19,8 @@ vcpkg_execute_required_process(
   WORKING_DIRECTORY "${SOURCE_PATH}"
   LOGNAME "install-${TARGET_TRIPLET}")
 
-# The manifest of an installation is vcpkg's own, and licences belong into the file `copyright`. The CMake package stays where it is, since it finds the libraries from there; it has a
-# target for each, so that both are there whatever the triplet links.
+# vcpkg has its own manifest, and wants licences in the file `copyright`. The CMake package stays in its folder, because it finds the
+# libraries relative to it. The package has a target for each library, so both libraries stay, whichever the triplet links.
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/share/tautline" "${CURRENT_PACKAGES_DIR}/share/doc" "${CURRENT_PACKAGES_DIR}/lib/.debug")
 set(VCPKG_POLICY_SKIP_MISPLACED_CMAKE_FILES_CHECK enabled)
 set(VCPKG_POLICY_SKIP_LIB_CMAKE_MERGE_CHECK enabled)

@@ -33,7 +33,7 @@ pub(super) fn handshake_fails(scene: &Scene<'_>, socket: &Socket, endpoint: &End
         return None;
     }
     let seconds = scene.seconds(endpoint.failing_since);
-    // A peer whose handshake failed at a listener may never reconnect.
+    // A peer may never reconnect after a failed handshake at a listener.
     let is_over = |before: &Endpoint| before.failures == endpoint.failures;
     if endpoint.bound && seconds >= LATELY && scene.endpoint_before(endpoint).is_some_and(is_over) {
         return None;

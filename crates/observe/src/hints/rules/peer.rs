@@ -4,7 +4,7 @@ use super::{BUSY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, about, counted, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
-/// The count of messages queued for the program falls in steps of up to this many.
+/// Largest step by which the count of messages queued for the program falls.
 const STEP: u64 = 64;
 
 /// True if the socket drops messages at its limit instead of waiting.
@@ -106,7 +106,7 @@ pub(super) fn full(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hi
 }
 
 pub(super) fn unread(scene: &Scene<'_>, socket: &Socket, peer: &Peer) -> Option<Hint> {
-    // For a request or its reply, a missing answer is the better sign.
+    // For requests and replies, a missing reply tells more; another rule reports it.
     let is_one = matches!(&*socket.type_name, "REQ" | "REP") && peer.queued_in == 1;
     if socket.options & Options::CONFLATE != 0 || peer.queued_in == 0 || is_one {
         return None;

@@ -6,7 +6,7 @@ use super::{BUSY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, counted, id_name, peer_name, shown};
 use crate::{Endpoint, EndpointState, Socket, SocketState};
 
-/// Most peers that a hint names.
+/// Maximum number of peers that a hint names.
 const NAMED: usize = 3;
 
 pub(super) fn no_subscription(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {

@@ -4,7 +4,7 @@ use super::{BUSY, PATIENCE, hint};
 use crate::hints::{Hint, Level, Scene, counted, peer_name};
 use crate::{Options, Peer, PeerState, Socket};
 
-/// Calls are refused because it is not their turn.
+/// Reports calls that were refused because they were out of turn.
 pub(super) fn out_of_step(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     let more = scene.more(socket, |socket| socket.out_of_turn);
     if more == 0 {
@@ -92,7 +92,8 @@ pub(super) fn owes_a_reply(scene: &Scene<'_>, socket: &Socket) -> Option<Hint> {
     if socket.type_name != "REP" || is_told {
         return None;
     }
-    // A reply that was lost with a connection is not owed. In that case a later message was sent.
+    // A reply that was lost with a connection is not owed. In that case the REP has sent a later
+    // message.
     let owed = |peer: &&Peer| owes(peer) && peer.last_in > peer.last_out;
     let peer = scene.peers_of(socket.id).filter(owed).min_by_key(|peer| peer.last_in)?;
     let seconds = scene.seconds(peer.last_in);

@@ -78,7 +78,7 @@ impl Kernel {
         if socket.state == State::Over {
             return;
         }
-        // The same as tcp_reset of Linux.
+        // Same errors as in tcp_reset of Linux.
         let after_the_end = socket.ended && error == libc::ECONNRESET;
         socket.error = if after_the_end { libc::EPIPE } else { error };
         socket.state = State::Over;

@@ -1,5 +1,5 @@
-//! Interfaces of the simulated host, and the multicast groups that sockets join on them. It is the
-//! only host. A message to a group comes back through the interface by which it left.
+//! Interfaces of the simulated host, and the multicast groups that sockets join on them. There is
+//! only one host. A message to a group comes back through the interface by which it left.
 
 use super::{Socket, inet};
 use crate::kernel::{Answer, Body, Id, Kernel};
