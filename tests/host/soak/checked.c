@@ -34,7 +34,7 @@ static uint64_t mix (uint64_t sender, uint64_t number, uint64_t part)
     return random_next (&state);
 }
 
-/* Mostly small, sometimes empty, at times beyond every internal limit. */
+/* Returns the size of a part: mostly small, sometimes 0, sometimes above all internal limits. */
 static size_t part_size (uint64_t sender, uint64_t number, unsigned part)
 {
     uint64_t chance = mix (sender, number, part);
@@ -63,7 +63,7 @@ static checked_header header_of (uint64_t sender, uint64_t number)
     return header;
 }
 
-/* Once a message has begun, its other parts may not be refused for long: a full queue refuses the first one. */
+/* Sends a part. Once a message has begun, its other parts must not block for long, because a full queue refuses only the first part. */
 static int send_part (void *socket, const void *data, size_t size, int flags)
 {
     int result;

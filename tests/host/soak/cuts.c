@@ -1,10 +1,10 @@
-/* Connections that are cut at any byte, beside heartbeats: cuts SECONDS SEED
+/* Connections with heartbeats that are cut at any byte: cuts SECONDS SEED
  *
- * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. Between the senders
- * and the receiver stands a relay that reads the frames it passes on, and now and then ends a connection behind some byte,
- * with a FIN or a reset. It checks these rules: every message leaves its sender once and whole. Exactly the messages that
- * were passed on whole arrive, each once, in order until the first cut. (After a reset, messages that were passed on may be lost.
- * libzmq itself loses messages here: those that a closing sender has sent last, if a PONG comes then.) */
+ * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. A relay between the
+ * senders and the receiver reads the forwarded frames. Sometimes it ends a connection after some byte, with a FIN or a reset.
+ * The program checks these rules: each message leaves its sender once and complete. Exactly the completely forwarded messages
+ * arrive, each once, in order until the first cut. (After a reset, forwarded messages may be lost. libzmq itself loses the last
+ * messages of a closing sender here, if a PONG arrives at that time.) */
 
 #include "checked.h"
 #include "relay.h"
@@ -50,7 +50,7 @@ static void *send_all (void *argument)
     set_option (socket, ZMQ_SNDHWM, sender->mark);
     set_option (socket, ZMQ_RECONNECT_IVL, 1 + (int) random_below (&sender->random, 20));
     set_option (socket, ZMQ_HEARTBEAT_IVL, sender->heartbeat);
-    /* The relay answers nothing while the receiver is slow. */
+    /* The timeout is long, because the relay forwards no answers while the receiver is slow. */
     set_option (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
     if (zmq_connect (socket, between.endpoint) != 0)
         fail ("connect");
@@ -66,7 +66,7 @@ static void *send_all (void *argument)
     return NULL;
 }
 
-/* Until everything that was passed on is there. */
+/* Receives messages until all forwarded messages have arrived. */
 static void receive_all (void *socket, int skip, unsigned senders, uint64_t *random)
 {
     uint64_t next[MOST_SENDERS] = {0};
@@ -74,7 +74,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
     set_option (socket, ZMQ_RCVTIMEO, 20);
     for (;;) {
         checked_header header;
-        /* In this order: forwarding stops when there are neither senders nor connections. */
+        /* The order matters: forwarding ends after the last sender, once the last connection is closed. */
         int over = atomic_load (&senders_done) == senders && atomic_load (&between.open) == 0;
         if (over && (total == atomic_load (&between.passed_total) || (between.resets && idle > 15)))
             return;

@@ -29,7 +29,7 @@ struct reader
     int in_body, in_message;
 };
 
-/* One direction, with what was read and not yet written. */
+/* One direction, with its bytes that were read but not yet written. */
 struct way
 {
     int from, to, ended;
@@ -41,7 +41,7 @@ struct link
 {
     struct way there, back;
     struct reader leaving, passing;
-    long cut_after; /* bytes there; -1 is never */
+    long cut_after; /* bytes before the cut, or -1 for no cut */
     int resets, is_cut;
 };
 
@@ -55,7 +55,7 @@ static void count (const unsigned char *first, tally seen)
         fail ("a message is on its way twice");
 }
 
-/* Number of messages that are complete. */
+/* Returns the number of messages that these bytes complete. */
 static unsigned follow (struct reader *reader, const unsigned char *bytes, size_t length, tally seen)
 {
     unsigned whole = 0;
@@ -120,14 +120,14 @@ static struct link *greet (relay *relay)
     link->there.to = link->back.from = dial (relay->receiver_port);
     link->resets = relay->resets && random_below (&relay->random, 2) == 0;
     link->cut_after = random_below (&relay->random, 3) == 0 ? (long) random_below (&relay->random, random_below (&relay->random, 2) == 0 ? 300 : 300000) : -1;
-    /* A sender that never gets through would end no round. */
+    /* Stop cutting after 30 cuts, so that each sender succeeds and the round ends. */
     if (atomic_load (&relay->cuts) > 30)
         link->cut_after = -1;
     atomic_fetch_add (&relay->open, 1);
     return link;
 }
 
-/* Takes bytes from one end; the bytes behind a cut are dropped. True if there were some. */
+/* Reads bytes from one end, and drops the bytes after a cut. True if it read bytes. */
 static int take (struct way *way)
 {
     ssize_t length = recv (way->from, way->bytes, sizeof way->bytes, 0);
