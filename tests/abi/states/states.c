@@ -54,7 +54,7 @@ static const struct type types[] = {
 enum conduct {
     NOBODY,     /* refuses the connection */
     NAMELESS,   /* its name is unknown to the resolver */
-    SILENT,     /* accepts the connection and says nothing */
+    SILENT,     /* accepts the connection and stays silent */
     CLOSES,     /* accepts the connection and closes it */
     HTTP,       /* speaks HTTP, and closes */
     GREETS,     /* greets with the mechanism of `says` */

@@ -97,10 +97,10 @@ static void verify_body (const checked_header *header, unsigned part, const unsi
     unsigned char wanted = part_byte (header->sender, header->number, part);
     size_t at;
     if (size != part_size (header->sender, header->number, part))
-        fail ("a part has another length than was sent");
+        fail ("the length of a part has changed");
     for (at = 0; at < size; at++)
         if (data[at] != wanted)
-            fail ("a part has other bytes than were sent");
+            fail ("the bytes of a part have changed");
 }
 
 int checked_recv (void *socket, int skip, checked_header *header, int flags)
@@ -122,15 +122,15 @@ int checked_recv (void *socket, int skip, checked_header *header, int flags)
         more = zmq_msg_more (&message);
         if (index < skip) {
             if (!more)
-                fail ("a message consists of an envelope only");
+                fail ("a message has only an envelope");
         } else if (index == skip) {
             checked_header wanted;
             if (zmq_msg_size (&message) != sizeof *header)
-                fail ("a message begins with something else than a header");
+                fail ("a message does not begin with a header");
             memcpy (header, zmq_msg_data (&message), sizeof *header);
             wanted = header_of (header->sender, header->number);
             if (memcmp (header, &wanted, sizeof wanted) != 0)
-                fail ("a header has been changed");
+                fail ("a header has changed");
         } else {
             part++;
             if (part > header->parts)

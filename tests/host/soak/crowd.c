@@ -88,11 +88,11 @@ static void *stay (void *argument)
         checked_header header;
         if (checked_recv (socket, 0, &header, 0) != 0) {
             if (zmq_errno () != EAGAIN)
-                fail ("nothing can be received");
+                fail ("cannot receive a message");
             continue;
         }
         if (header.number < next || header.number != next_wanted (subscriber, header.number))
-            fail ("a message is not wanted, or was there before");
+            fail ("received a message without a subscription, or twice");
         if (nodrop && header.number != next)
             fail ("a message is missing");
         if (header.number >= count)
@@ -103,7 +103,7 @@ static void *stay (void *argument)
     }
     atomic_fetch_add (&done, 1);
     if (zmq_close (socket) != 0)
-        fail ("a subscriber can not be closed");
+        fail ("cannot close a subscriber");
     return NULL;
 }
 
@@ -123,13 +123,13 @@ static void *come_and_go (void *argument)
             }
             /* The publisher repeats the last messages. */
             if (header.number < next && header.number < count)
-                fail ("a guest's message was there before");
+                fail ("a guest received a message twice");
             next = header.number + 1;
             most--;
         }
         usleep (random_below (&subscriber->random, 2000));
         if (zmq_close (socket) != 0)
-            fail ("a guest can not be closed");
+            fail ("cannot close a guest");
     }
     return NULL;
 }
@@ -194,22 +194,22 @@ static void play_round (uint64_t number, uint64_t seed)
         if (i == staying)
             for (; expected > 0; expected--)
                 if (zmq_recv (publisher, notice, sizeof notice, 0) == -1)
-                    fail ("a subscription does not come");
+                    fail ("a subscription did not arrive");
         if (pthread_create (&threads[i], NULL, subscriber->is_guest ? come_and_go : stay, subscriber) != 0)
-            fail ("no thread");
+            fail ("cannot start a thread");
         expected += subscriber->is_guest ? 0 : *tastes[subscriber->taste].topics ? (unsigned) strlen (tastes[subscriber->taste].topics) : 1;
     }
     for (; guests == 0 && expected > 0; expected--) {
         char notice[2];
         if (zmq_recv (publisher, notice, sizeof notice, 0) == -1)
-            fail ("a subscription does not come");
+            fail ("a subscription did not arrive");
     }
     publish (publisher, staying);
     atomic_store (&over, 1);
     for (i = 0; i < crowd; i++)
         pthread_join (threads[i], NULL);
     if (zmq_close (publisher) != 0 || zmq_ctx_term (context) != 0)
-        fail ("the publisher does not end");
+        fail ("cannot end the publisher");
 }
 
 int main (int argc, char **argv)

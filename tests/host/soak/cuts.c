@@ -61,7 +61,7 @@ static void *send_all (void *argument)
             usleep (random_below (&sender->random, 3000));
     }
     if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
-        fail ("a sender does not end");
+        fail ("cannot end a sender");
     atomic_fetch_add (&senders_done, 1);
     return NULL;
 }
@@ -80,7 +80,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
             return;
         if (checked_recv (socket, skip, &header, 0) != 0) {
             if (zmq_errno () != EAGAIN)
-                fail ("nothing can be received");
+                fail ("cannot receive a message");
             idle++;
             continue;
         }
@@ -88,7 +88,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
             fail ("a message has an unknown sender");
         /* The remaining bytes of a cut connection are received in turn with those of the next connection. */
         if (atomic_load (&between.cuts) == 0 && header.number != next[header.sender])
-            fail ("a message is not the next one");
+            fail ("a message is out of order");
         next[header.sender] = header.number + 1;
         received[header.sender][header.number]++;
         total++;
@@ -104,9 +104,9 @@ static void check (const struct sender *senders, unsigned count)
     for (i = 0; i < count; i++)
         for (number = 0; number < senders[i].count; number++) {
             if (!between.resets && between.left[i][number] != 1)
-                fail ("a message has never left its sender");
+                fail ("a message never left its sender");
             if (received[i][number] > between.passed[i][number] || (!between.resets && received[i][number] != between.passed[i][number]))
-                fail ("a message that was passed on is missing, or one is there that was not");
+                fail ("a forwarded message is missing, or a message arrived that was not forwarded");
         }
 }
 
@@ -141,13 +141,13 @@ static void play_round (uint64_t number, uint64_t seed)
         sender.random = random_next (&state);
         senders[i] = sender;
         if (pthread_create (&threads[i], NULL, send_all, &senders[i]) != 0)
-            fail ("no thread");
+            fail ("cannot start a thread");
     }
     receive_all (socket, patterns[pattern].receiver == ZMQ_ROUTER, count, &state);
     for (i = 0; i < count; i++)
         pthread_join (threads[i], NULL);
     if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
-        fail ("the receiver does not end");
+        fail ("cannot end the receiver");
     relay_stop (&between);
     check (senders, count);
 }

@@ -59,7 +59,7 @@ static void exchange (void *context, const char *wildcard, int type_a, int type_
         if (checked_recv (b, type_b == ZMQ_ROUTER, &header, 0) == -1)
             fail ("recv");
         if (back && (checked_send (b, 8, number, 0) == -1 || checked_recv (a, 0, &header, 0) == -1))
-            fail ("the way back");
+            fail ("the message back");
     }
     zmq_close (a);
     zmq_close (b);

@@ -50,9 +50,9 @@ static void count (const unsigned char *first, tally seen)
     checked_header header;
     memcpy (&header, first, sizeof header);
     if (header.sender >= MOST_SENDERS || header.number >= MOST_MESSAGES)
-        fail ("a message on its way has a changed header");
+        fail ("a message in transit has a changed header");
     if (seen[header.sender][header.number]++ != 0)
-        fail ("a message is on its way twice");
+        fail ("a message is in transit twice");
 }
 
 /* Returns the number of messages that these bytes complete. */
@@ -103,7 +103,7 @@ static int dial (int port)
     address.sin_port = htons ((uint16_t) port);
     address.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
     if (fd == -1 || connect (fd, (struct sockaddr *) &address, sizeof address) != 0)
-        fail ("the receiver is not there");
+        fail ("cannot connect to the receiver");
     fcntl (fd, F_SETFL, O_NONBLOCK);
     return fd;
 }
@@ -249,10 +249,10 @@ void relay_start (relay *relay)
     address.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
     if (fd == -1 || bind (fd, (struct sockaddr *) &address, length) != 0 || listen (fd, 50) != 0
         || getsockname (fd, (struct sockaddr *) &address, &length) != 0)
-        fail ("no relay");
+        fail ("cannot start the relay");
     snprintf (relay->endpoint, sizeof relay->endpoint, "tcp://127.0.0.1:%d", ntohs (address.sin_port));
     if (pthread_create (&relay->thread, NULL, run, relay) != 0)
-        fail ("no thread");
+        fail ("cannot start a thread");
 }
 
 void relay_stop (relay *relay)

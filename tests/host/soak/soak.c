@@ -130,7 +130,7 @@ static void close_and_term (void *socket, void *context)
 static void expect_timeout (void)
 {
     if (zmq_errno () != EAGAIN && !(stopping && zmq_errno () == EINTR))
-        fail ("expected a time-out");
+        fail ("a call failed with another error than a timeout");
 }
 
 /* Checks that the numbers of each sender increase, without duplicates or reordering. */
@@ -142,7 +142,7 @@ static void in_order (const checked_header *header)
     } last[SENDERS];
     unsigned at = (unsigned) (header->sender * UINT64_C (0x9E3779B97F4A7C15) >> 52) % SENDERS;
     if (last[at].sender == header->sender && header->number <= last[at].number)
-        fail ("a message came twice or late");
+        fail ("a message was duplicated or reordered");
     last[at].sender = header->sender;
     last[at].number = header->number;
 }
@@ -204,7 +204,7 @@ static void echo (void)
             more = zmq_msg_more (&part);
             /* Without MANDATORY a ROUTER drops messages for a full peer, and never returns EAGAIN. */
             if (zmq_msg_send (&part, socket, more ? ZMQ_SNDMORE : 0) == -1)
-                fail ("a ROUTER refuses a message");
+                fail ("a ROUTER refused a message");
             if (!more)
                 progress ();
         }
@@ -229,7 +229,7 @@ static void asker (void)
         while (received < count && !stopping && timeouts < 25) {
             while (sent < count && sent < received + 1 + below (32)) {
                 if (checked_send (socket, sender, sent + 1, 0) == -1)
-                    fail ("a DEALER with little under way refuses a message");
+                    fail ("a DEALER with few messages in transit refused a message");
                 sent++;
             }
             if (checked_recv (socket, 0, &header, 0) == -1) {
@@ -238,7 +238,7 @@ static void asker (void)
                 continue;
             }
             if (header.sender != sender || header.number != ++received)
-                fail ("an answer is not the next one of mine");
+                fail ("an answer is out of order or belongs to another asker");
             progress ();
         }
         /* The echo process is never restarted, and drops no message with so few in transit. */
@@ -257,7 +257,7 @@ static void publisher (void)
     bind_all (socket);
     for (number = 1; !stopping; number++) {
         if (checked_send (socket, sender, number, 0) == -1)
-            fail ("a PUB refuses a message");
+            fail ("a PUB refused a message");
         progress ();
         if (number % 50 == 0)
             usleep (1000);
@@ -288,9 +288,9 @@ static void subscriber (void)
             }
             timeouts = 0;
             if (header.topic != topic)
-                fail ("a publication that was not subscribed to");
+                fail ("received a publication without a subscription");
             if (header.number <= last)
-                fail ("a publication came twice or late");
+                fail ("a publication was duplicated or reordered");
             last = header.number;
             progress ();
         }
@@ -327,7 +327,7 @@ static void *block_until_term (void *argument)
             result = 0;
     } while (result >= 0 || zmq_errno () == EINTR);
     if (zmq_errno () != ETERM)
-        fail ("a blocked call ends with something else than ETERM");
+        fail ("a blocked call did not end with ETERM");
     if (zmq_close (self->socket) == -1)
         fail ("zmq_close after ETERM");
     return NULL;

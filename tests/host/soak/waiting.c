@@ -100,7 +100,7 @@ static int get (void *socket, int option)
     int value = 0;
     size_t size = sizeof value;
     if (zmq_getsockopt (socket, option, &value, &size) != 0)
-        fail ("an option is not told");
+        fail ("cannot read an option");
     return value;
 }
 
@@ -126,7 +126,7 @@ static void prepare (struct end *end)
         event.events = end->way == EDGES ? EPOLLIN | EPOLLET : EPOLLIN;
         end->epoll = epoll_create1 (EPOLL_CLOEXEC);
         if (epoll_ctl (end->epoll, EPOLL_CTL_ADD, get (end->socket, ZMQ_FD), &event) != 0)
-            fail ("ZMQ_FD can not be watched");
+            fail ("cannot watch ZMQ_FD");
     }
 }
 
@@ -188,7 +188,7 @@ static checked_header receive_one (struct end *end)
         if (checked_recv (end->socket, end->pattern == DEALER_ROUTER, &header, flags_of (end)) == 0)
             return header;
         if (zmq_errno () != EAGAIN)
-            fail ("nothing can be received");
+            fail ("cannot receive a message");
         ask = 1;
     }
 }
@@ -209,10 +209,10 @@ static void *send_all (void *argument)
         if (sent < end->count && (!patterns[end->pattern].answers || sent - back < end->window))
             send_one (end, sent++);
         else if (receive_one (end).number != back++)
-            fail ("an answer is not the next one");
+            fail ("an answer is out of order");
     }
     if (zmq_close (end->socket) != 0)
-        fail ("a sender can not be closed");
+        fail ("cannot close a sender");
     if (end->epoll != -1)
         close (end->epoll);
     return NULL;
@@ -232,12 +232,12 @@ static void receive_all (struct end *end, unsigned senders)
         while ((end->wanted >> next[header.sender] % 4 & 1) == 0)
             next[header.sender]++;
         if (header.number != next[header.sender]++)
-            fail ("a message is not the next one");
+            fail ("a message is out of order");
         if (patterns[end->pattern].answers)
             send_one (end, (unsigned) header.number);
     }
     if (zmq_close (end->socket) != 0)
-        fail ("the receiver can not be closed");
+        fail ("cannot close the receiver");
     if (end->epoll != -1)
         close (end->epoll);
 }
@@ -265,7 +265,7 @@ static void secure (void *bound, void *connecting)
     int i;
     for (i = 0; i < 2; i++)
         if (zmq_curve_keypair (keys[i][0], keys[i][1]) != 0)
-            fail ("no keys");
+            fail ("cannot create keys");
     set (bound, ZMQ_CURVE_SERVER, 1);
     zmq_setsockopt (bound, ZMQ_CURVE_SECRETKEY, keys[0][1], 41);
     zmq_setsockopt (connecting, ZMQ_CURVE_SERVERKEY, keys[0][0], 41);
@@ -361,7 +361,7 @@ static void play_round (uint64_t number, uint64_t seed)
     alarm (HANG_SECONDS);
     for (i = 0; i < count; i++)
         if (pthread_create (&threads[i], NULL, publishes ? receive_alone : send_all, &others[i]) != 0)
-            fail ("no thread");
+            fail ("cannot start a thread");
     if (publishes)
         send_all (&one);
     else

@@ -386,7 +386,7 @@ def test_faults_name_their_line(case):
 
 
 def test_tls(case):
-    """Both sides have certificates. A certificate of another authority is refused, and nothing is sent in plain text."""
+    """Both sides have certificates. The bridge refuses a certificate of another authority, without a fallback to plain text."""
     authority, stranger = trustme.CA(), trustme.CA()
     files = {}
     for name, blob in [
