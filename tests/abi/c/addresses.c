@@ -1,9 +1,9 @@
 /*
- * Addresses and what stands behind them: host names, files of ipc endpoints, zones. Linked to the built library by run.sh.
+ * Tests addresses: host names, files of ipc endpoints, zones. run.sh links it to the built library.
  *
- *   addresses names|files|zones [lenient]     lenient: without what only this library promises, so that the rest can be tried on another libzmq
+ *   addresses names|files|zones [lenient]     lenient: without the promises of only this library, to run the other checks on another libzmq
  *
- * A part that cannot be tried here says `skipped NAME: REASON`.
+ * A part that cannot run on this system prints `skipped NAME: REASON`.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "addresses.h"

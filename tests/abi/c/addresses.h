@@ -6,17 +6,17 @@
 
 #include "check.h"
 
-/* Says why something could not be tried here. */
+/* Prints that a part is skipped, and the reason. */
 void skip(const char *what, const char *reason);
-/* ZMQ_LAST_ENDPOINT; the text stays until the next call but one. */
+/* Returns ZMQ_LAST_ENDPOINT. The text is valid until the second call after this one. */
 const char *last_endpoint(void *socket);
-/* A socket that does not linger. */
+/* Returns a socket with a ZMQ_LINGER of 0. */
 void *new_socket(void *context, int type, int ipv6);
 /* True if a PULL receives the message that a new PUSH sends to this endpoint. */
 int arrives(void *context, void *pull, const char *endpoint, int ipv6);
-/* A socket that is told of these events of another one. */
+/* Returns a socket that receives these events of another socket. */
 void *monitor(void *context, void *socket, int events);
-/* The address of the next event; the text stays until the next call. */
+/* Returns the address of the next event. The text is valid until the next call. */
 const char *next_event(void *end, int *event);
 
 /* names.c, files.c, zones.c */

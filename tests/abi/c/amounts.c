@@ -1,8 +1,8 @@
 /*
- * More in one queue than memory holds: messages of one constant body, which needs no memory per message. Linked to the built
- * library by run.sh.
+ * One queue has more bytes than the memory. Its messages share a constant body, so they need no memory for their bodies. run.sh
+ * links it to the built library.
  *
- *   amounts [MESSAGES]     so many messages of 256 MiB before the peer is there, by default a little more than 64 GiB
+ *   amounts [MESSAGES]     number of messages with 256 MiB that are sent before the peer exists, by default for a little more than 64 GiB
  */
 #include "check.h"
 
@@ -13,7 +13,7 @@ enum { TAKEN = 4 };
 
 static const size_t length = (size_t)256 << 20;
 
-/* The first messages of the queue arrive, each whole. */
+/* Checks that the first messages of the queue arrive complete. */
 static void take(void *pull)
 {
     int i;
@@ -41,7 +41,7 @@ int main(int count, char **arguments)
     set_int_option(push, ZMQ_LINGER, 0);
     set_int_option(pull, ZMQ_RCVHWM, 1);
     set_int_option(pull, ZMQ_RCVTIMEO, 20000);
-    /* A port without a listener. */
+    /* Choose a port without a listener. */
     CHECK(zmq_bind(pull, "tcp://127.0.0.1:*") == 0);
     CHECK(zmq_getsockopt(pull, ZMQ_LAST_ENDPOINT, endpoint, &size) == 0);
     CHECK(zmq_unbind(pull, endpoint) == 0);

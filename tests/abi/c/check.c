@@ -1,4 +1,4 @@
-/* Implements check.h: counts checks, and shows those that fail, the first twenty of them. */
+/* Implements check.h: counts checks, and prints the first twenty failures. */
 #include "check.h"
 
 #include <stdio.h>

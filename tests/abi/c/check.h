@@ -9,27 +9,27 @@
 #include "zmq.h"
 
 #ifdef _WIN32
-/* Whoever starts the program ends it. */
+/* Windows has no alarm. The caller of the program must end it. */
 #define alarm(seconds) ((void) (seconds))
 #endif
 
 extern int passed;
 extern int failed;
-/* True if handles are also used after their end, and null is passed where the manual does not mention it. */
+/* True if the checks also use handles after their end, and pass null where the manual does not mention it. */
 extern int strict;
 
 void check(int ok, const char *what, const char *file, int line);
 
 #define CHECK(condition) check((condition) ? 1 : 0, #condition, __FILE__, __LINE__)
 
-/* The call fails, and both ways to ask for the error number agree. */
+/* Checks that the call fails, and that errno and zmq_errno() agree. */
 #define CHECK_ERRNO(call, failure, number)                                                                   \
     (errno = 0,                                                                                              \
      check((call) == (failure) && errno == (number) && zmq_errno() == (number), #call, __FILE__, __LINE__))
 
 /* handles.c */
 void handles(void);
-/* A connected pair of sockets over inproc. */
+/* Creates a connected pair of sockets over inproc. */
 void make_pair(void *context, void **one, void **other);
 int int_option(void *socket, int option);
 void set_int_option(void *socket, int option, int value);

@@ -1,4 +1,4 @@
-/* cppzmq, the usual C++ wrapper, compiles against our header; every part of its API is instantiated. */
+/* cppzmq, the usual C++ wrapper, compiles against our header. All parts of its API are instantiated. */
 #include <chrono>
 #include <zmq.hpp>
 #include <zmq_addon.hpp>

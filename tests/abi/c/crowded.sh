@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A program several times at once, on one processor, on another and on any: races that depend on which thread is interrupted show
-# up there.
+# Runs a program several times in parallel, on one processor, on another processor and on all of them. This reveals races that
+# depend on the interrupted thread.
 #
 #   tests/abi/c/crowded.sh ROUNDS PROGRAM...
 #
-# Exit code 0 if every run ended with 0; of others the output is shown.
+# Exits with 0 if all runs ended with 0. Prints the output of other runs.
 set -uo pipefail
 
 rounds=$1
@@ -14,7 +14,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT # ctrl-C does no
 allowed=$(taskset -cp $$ | sed 's/.*: //')
 first=${allowed%%[,-]*} last=${allowed##*[,-]}
 
-# repeat NAME PREFIX...: the program ROUNDS times in a row
+# repeat NAME PREFIX...: runs the program ROUNDS times in a row
 repeat() {
     local name=$1 round
     shift

@@ -1,5 +1,5 @@
 /*
- * Descriptors that sockets over inproc take, and when, and what a peer takes that waits to be let in. Linked to the built library by run.sh.
+ * Counts the descriptors of sockets over inproc, and of a peer that waits for the ZAP handler. run.sh links it to the built library.
  *
  *   descriptors [lenient]     lenient: only the checks that libzmq passes as well
  */
@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* Descriptors that a socket needs to be woken: an eventfd of Linux, or two ends of a pair. */
+/* Number of descriptors that wake a socket: an eventfd on Linux, or two ends of a pair. */
 #ifndef WAKE_DESCRIPTORS
 #define WAKE_DESCRIPTORS 1
 #endif
@@ -50,7 +50,7 @@ static void *new_socket(void *context, int type)
     return socket;
 }
 
-/* Takes all descriptors that the process may have, but for some. */
+/* Takes all descriptors that the process may have, except for `leave` of them. */
 static int *taken, taken_count;
 
 static void exhaust(int leave)
@@ -71,7 +71,7 @@ static void relent(void)
     free(taken);
 }
 
-/* Any number of sockets, whose messages pass, with the descriptors of a thousand. */
+/* With a limit of about a thousand descriptors, any number of sockets exist and exchange messages. */
 static void many(void)
 {
     void *context = new_context(), *sink = new_socket(context, ZMQ_PULL), **all = malloc(SOCKETS * sizeof *all);
@@ -97,7 +97,7 @@ static void many(void)
     free(all);
 }
 
-/* A descriptor is made for what it is needed for, and closed with its socket. */
+/* A descriptor is created only for a use that needs it, and is closed with its socket. */
 static void when_needed(void)
 {
     void *context = new_context(), *pull = new_socket(context, ZMQ_PULL), *push = new_socket(context, ZMQ_PUSH);
@@ -111,7 +111,7 @@ static void when_needed(void)
     item.socket = pull;
     CHECK(zmq_poll(&item, 1, 0) == 0);
     CHECK(descriptors() == before);
-    /* To sleep. */
+    /* A blocking call needs a descriptor. */
     CHECK(zmq_setsockopt(pull, ZMQ_RCVTIMEO, &patience, sizeof patience) == 0);
     for (i = 0; i < 3; i++) {
         CHECK_ERRNO(zmq_recv(pull, body, sizeof body, 0), -1, EAGAIN);
@@ -119,10 +119,10 @@ static void when_needed(void)
     }
     CHECK(zmq_poll(&item, 1, 1) == 0);
     CHECK(descriptors() == before + WAKE_DESCRIPTORS);
-    /* To be handed out. */
+    /* ZMQ_FD needs a descriptor. */
     CHECK(zmq_getsockopt(push, ZMQ_FD, &fd, &size) == 0 && fcntl(fd, F_GETFD) != -1);
     CHECK(descriptors() == before + 2 * WAKE_DESCRIPTORS);
-    /* For streams: the listener's, the set's, and one to wake by. */
+    /* Streams need descriptors for the listener, for the epoll set and for the wake-up. */
     CHECK(zmq_bind(router, "tcp://127.0.0.1:*") == 0);
     CHECK(descriptors() == before + 3 * WAKE_DESCRIPTORS + 2);
     CHECK(zmq_close(router) == 0);
@@ -135,7 +135,7 @@ static void when_needed(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* A message that is told of before the descriptor is there. */
+/* A message that was signalled before the descriptor existed is not lost. */
 static void told_before(void)
 {
     void *context = new_context(), *pull = new_socket(context, ZMQ_PULL), *push = new_socket(context, ZMQ_PUSH);
@@ -167,8 +167,8 @@ static void *send_later(void *push)
     return NULL;
 }
 
-/* Without descriptors, sockets over inproc go on, also such as have to sleep; calls that return a descriptor report that there
- * is no descriptor. */
+/* Without free descriptors, sockets over inproc continue to work, including blocking calls. Calls that return a descriptor report the
+ * error. */
 static void without_descriptors(void)
 {
     void *context = new_context(), *pull = new_socket(context, ZMQ_PULL), *push = new_socket(context, ZMQ_PUSH);
@@ -243,7 +243,7 @@ static void without_descriptors(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* Short-lived sockets with descriptors: closed before a peer binds, or owned by a program that never looks. */
+/* Short-lived sockets with descriptors do not leak them. They close before a peer binds, or their peer never makes a call. */
 static void come_and_go(const char *name, int with_message)
 {
     void *context = new_context(), *lazy = new_socket(context, ZMQ_PULL);
@@ -275,7 +275,7 @@ static void come_and_go(const char *name, int with_message)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* A stranger that a ZAP handler has not answered yet takes the descriptor of its connection. */
+/* A stranger that waits for the ZAP handler uses only the descriptor of its connection. */
 static void wait_for_the_handler(void)
 {
     static const char greeting[64] = "\xff\0\0\0\0\0\0\0\1\x7f\3\0PLAIN", hello[] = "\4\16\5HELLO\3who\3how";
@@ -291,7 +291,7 @@ static void wait_for_the_handler(void)
     CHECK(zmq_bind(server, "tcp://127.0.0.1:*") == 0);
     CHECK(zmq_getsockopt(server, ZMQ_LAST_ENDPOINT, endpoint, &length) == 0);
     address.sin_port = htons((unsigned short) atoi(strrchr(endpoint, ':') + 1));
-    /* The handler's own, before it has to sleep. */
+    /* Create the handler's descriptor before the first count. */
     CHECK(zmq_getsockopt(handler, ZMQ_FD, part, (length = sizeof(int), &length)) == 0);
     before = descriptors();
     for (int i = 0; i < STRANGERS; i++) {
@@ -304,7 +304,7 @@ static void wait_for_the_handler(void)
         CHECK(zmq_recv(handler, part, sizeof part, 0) >= 0);
         CHECK(zmq_getsockopt(handler, ZMQ_RCVMORE, &more, (length = sizeof more, &length)) == 0);
     }
-    /* Both ends of each connection are this process's. */
+    /* This process has both ends of each connection. */
     CHECK(descriptors() - before == 2 * STRANGERS);
     for (int i = 0; i < STRANGERS; i++)
         close(strangers[i]);

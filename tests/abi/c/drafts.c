@@ -1,6 +1,6 @@
 /*
- * The draft interface, as a C program calls it: sockets of several threads, pollers, single peers, groups, monitors of
- * version 2, context options as bytes; and the statistics of a socket.
+ * Tests the draft interface from C: thread-safe sockets, pollers, single peers, groups, monitors of version 2 and context
+ * options as bytes. Also tests the statistics of a socket.
  */
 #define _POSIX_C_SOURCE 200809L
 #define ZMQ_BUILD_DRAFT_API
@@ -16,7 +16,7 @@ enum { MESSAGES = 2000, SENDERS = 3 };
 
 static void *context;
 
-/* A bound socket and one that is connected to it. */
+/* Creates a bound socket, and a socket that is connected to it. */
 static void pair_of(int bound_type, void **bound, int connected_type, void **connected, const char *at)
 {
     char endpoint[256];
@@ -60,14 +60,14 @@ static void threads(void)
     CHECK(pthread_create(&receiver, NULL, receive_until_closed, gather) == 0);
     for (i = 0; i < SENDERS; i++)
         CHECK(pthread_create(&senders[i], NULL, send_many, scatter) == 0);
-    /* A child closes its copies, though threads that it does not have are in them. */
+    /* A child closes its copies, although threads of the parent were using them during the fork. */
     child = fork();
     if (child == 0)
         _exit(zmq_close(gather) == 0 && zmq_close(scatter) == 0 && zmq_ctx_term(context) == 0 ? 0 : 1);
     CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     for (i = 0; i < SENDERS; i++)
         CHECK(pthread_join(senders[i], &result) == 0 && result == scatter);
-    /* The receiver takes them all and waits for more: until the socket is closed. */
+    /* The receiver takes all messages and waits for more, until the socket is closed. */
     do
         CHECK(zmq_getsockopt(gather, ZMQ_TAUTLINE_STATISTICS, &told, &len) == 0);
     while (told.messages_received < SENDERS * MESSAGES);
@@ -99,7 +99,7 @@ static void pollers(void)
     CHECK_ERRNO(zmq_poller_wait_all(poller, events, 3, 0), -1, EAGAIN);
     CHECK(zmq_poller_fd(poller, &fd) == 0);
 
-    /* The poller's descriptor tells of the message. */
+    /* The poller's descriptor becomes readable for the message. */
     CHECK(zmq_send(client, "hello", 5, 0) == 5);
     do {
         raw.fd = fd;
@@ -108,7 +108,7 @@ static void pollers(void)
     } while (zmq_poller_wait(poller, events, 0) != 0);
     CHECK(events[0].socket == server && events[0].user_data == &server && events[0].events == ZMQ_POLLIN);
 
-    /* With room for one event, all get their turn. */
+    /* With room for one event, each item gets its turn. */
     CHECK(write(pipes[1], "x", 1) == 1);
     CHECK(zmq_poller_wait_all(poller, events, 3, -1) == 2);
     CHECK(zmq_poller_wait(poller, &events[0], -1) == 0);
@@ -211,7 +211,7 @@ static void monitors(void)
     CHECK(zmq_close(pull) == 0 && zmq_close(events) == 0);
 }
 
-/* The numbers of a socket by themselves, as a uint64_t and as an int; `push` has sent two messages with 14 bytes. */
+/* Reads the statistics of a socket one by one, as uint64_t and as int. `push` has sent two messages with 14 bytes. */
 static void one_by_one(void *push)
 {
     zmq_tautline_statistics_t told;

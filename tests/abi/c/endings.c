@@ -1,6 +1,6 @@
 /*
- * Endings at both ends at once: a body is freed exactly once whichever end had it, statistics of pipes can be asked for while
- * they go, and one peer of many can be let go by its routing id. A close ends the call of another thread.
+ * Both ends of a connection end at the same time. A body is freed exactly once, a program can read statistics of pipes while they
+ * end, and it can disconnect one of several peers by its routing id. A close ends the call of another thread.
  */
 #define _POSIX_C_SOURCE 200809L
 #define ZMQ_BUILD_DRAFT_API
@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-/* A body of SMALL bytes is packed into the queue, one of LARGE bytes lies beside it. */
+/* A body of SMALL bytes is copied into the queue, and a body of LARGE bytes is stored outside of it. */
 enum { ROUNDS = 10, BODIES = 20, SMALL = 100, LARGE = 40000, VISITS = 100 };
 
 static char body[LARGE];
@@ -19,7 +19,7 @@ static void count(void *data, void *counter)
     zmq_atomic_counter_inc(counter);
 }
 
-/* Sends as much as fits without waiting. Every body has its counter, sent or not. */
+/* Sends as many bodies as fit without waiting. Each body has its counter, even if it was not sent. */
 static void send_bodies(void *socket, void **counters)
 {
     zmq_msg_t message;
@@ -35,7 +35,7 @@ static void send_bodies(void *socket, void **counters)
 struct end {
     void *socket;
     const char *endpoint;
-    int way; /* 0: closes; 1: takes back its endpoint and closes */
+    int way; /* 0: closes; 1: unbinds or disconnects its endpoint and closes */
     int bound;
     pthread_barrier_t *together;
 };
@@ -46,7 +46,7 @@ static void *end_it(void *argument)
     int ok = 1;
     pthread_barrier_wait(end->together);
     if (end->way == 1)
-        /* The other end may be gone, and over inproc its endpoint with it. */
+        /* The other end may be closed, which also removes its endpoint over inproc. */
         ok = (end->bound ? zmq_unbind(end->socket, end->endpoint) : zmq_disconnect(end->socket, end->endpoint)) == 0 ||
              errno == ENOENT;
     return zmq_close(end->socket) == 0 && ok ? end : NULL;
@@ -76,7 +76,7 @@ static void freed_once(const char *at, int ways)
     CHECK(zmq_bind(ends[0].socket, at) == 0);
     CHECK(zmq_getsockopt(ends[0].socket, ZMQ_LAST_ENDPOINT, endpoint, &len) == 0);
     CHECK(zmq_connect(ends[1].socket, endpoint) == 0);
-    /* With one message received there are two ends. */
+    /* After a received message both ends exist. */
     CHECK(zmq_send(ends[1].socket, "", 0, 0) == 0);
     CHECK(zmq_recv(ends[0].socket, nothing, sizeof nothing, 0) == 0);
     send_bodies(ends[0].socket, counters[0]);
@@ -100,7 +100,7 @@ struct guests {
     const char *endpoint;
 };
 
-/* Peers that come, say something, are answered and go. */
+/* Runs peers that connect, send a message, receive the answer and disconnect. */
 static void *come_and_go(void *argument)
 {
     struct guests *guests = argument;
@@ -116,7 +116,7 @@ static void *come_and_go(void *argument)
     return guests;
 }
 
-/* Asks about the pipes of a socket while some of them end. */
+/* Reads the statistics of a socket's pipes while some of them end. */
 static void statistics_meanwhile(const char *at)
 {
     void *context = zmq_ctx_new(), *router = zmq_socket(context, ZMQ_ROUTER), *events = zmq_socket(context, ZMQ_PULL);
@@ -200,18 +200,18 @@ static void one_peer_is_let_go(int type, int peer_type, const char *at)
     CHECK_ERRNO(zmq_disconnect_peer(bound, ids[0]), -1, EHOSTUNREACH);
     CHECK(send_to(bound, ids[1]) == 5 && receive_from(peers[1]) == asked[1]);
     if (peer_type == ZMQ_CLIENT && strncmp(at, "inproc", 6) != 0) {
-        /* Until the new connection is up, messages are lost with the old one. This thread also receives: it must not
-           wait for room. */
+        /* Messages to the old connection are lost until the new connection exists. This thread also receives, so it
+           must not wait for room. */
         do
             CHECK(zmq_send(peers[0], "hello", 5, ZMQ_DONTWAIT) == 5 || errno == EAGAIN);
         while (zmq_recv(bound, endpoint, sizeof endpoint, ZMQ_DONTWAIT) < 0);
-        /* There may be no room now either: then the messages that fill the queue arrive. */
+        /* The queue may be full now. In this case its messages arrive. */
         CHECK(zmq_send(peers[0], "hello", 5, ZMQ_DONTWAIT) == 5 || errno == EAGAIN);
         again = receive_from(bound);
         CHECK(again != ids[0] && again != ids[1] && send_to(bound, again) == 5);
     }
     for (i = 0; i < 2; i++) {
-        /* Messages without a receiver do not delay the end. */
+        /* Discard messages without a receiver, so that they do not delay the end. */
         set_int_option(peers[i], ZMQ_LINGER, 0);
         CHECK(zmq_close(peers[i]) == 0);
     }
@@ -220,7 +220,7 @@ static void one_peer_is_let_go(int type, int peer_type, const char *at)
 
 enum call { RECEIVE, SEND, POLL, PROXY_FRONT, PROXY_BACK, CALLS };
 
-/* A call that blocks, and what it ended with. */
+/* A blocking call and its result. */
 struct blocked {
     void *socket, *other;
     enum call call;
@@ -259,7 +259,7 @@ static void *block(void *argument)
     return NULL;
 }
 
-/* The close may come before the call, as it begins, or while it blocks. */
+/* A close ends a call of another thread with ENOTSOCK. It may happen before the call, at its begin, or while it blocks. */
 static void closed_beside_a_call(enum call call, const char *at)
 {
     void *context = zmq_ctx_new();

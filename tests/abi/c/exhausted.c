@@ -1,6 +1,6 @@
 /*
- * Messages that were sent while there was memory are received while memory is exhausted: ENOMEM until memory is available again,
- * and every message is kept. Linked to the built library by run.sh.
+ * Receives messages while memory is exhausted. They were sent while memory was available. The library returns ENOMEM until memory is
+ * available again, and keeps all messages. run.sh links it to the built library.
  */
 #include "check.h"
 
@@ -16,7 +16,7 @@ struct block {
     struct block *next;
 };
 
-/* All memory that can be had, in pieces that become smaller and smaller: the C library keeps free ones of each size. */
+/* Allocates all available memory in shrinking pieces, because the C library keeps free pieces of each size. */
 static struct block *take_all(void)
 {
     struct block *taken = NULL;
@@ -40,7 +40,7 @@ static void give_back(struct block *taken)
     }
 }
 
-/* No more of the address space than is in use now. */
+/* Limits the address space to its current use. */
 static void set_limit(struct rlimit *former)
 {
     struct rlimit limit;
@@ -65,7 +65,7 @@ static void send_all(void *socket)
         }
 }
 
-/* Everything that was sent comes, each part whole and in its place. */
+/* Receives all sent messages, and checks each part and its position. */
 static void receive_all(void *socket, zmq_msg_t *parts, int first_part)
 {
     int number;
@@ -84,7 +84,7 @@ static void receive_all(void *socket, zmq_msg_t *parts, int first_part)
 
 static void *other_sockets[2];
 
-/* Sockets that the I/O thread has served. The I/O thread is then idle, and this test is not about it. */
+/* Lets the I/O thread serve some sockets. Afterwards it is idle, and does not disturb this test. */
 static void start(void *context)
 {
     char endpoint[64], byte;
@@ -101,7 +101,7 @@ static void start(void *context)
 int main(void)
 {
     void *context = zmq_ctx_new(), *one, *other;
-    /* The blocks are kept: the library would have their memory for the next ones. */
+    /* Keep the received blocks. Otherwise the library could reuse their memory for the next messages. */
     static zmq_msg_t parts[ROUNDS][MESSAGES * PARTS];
     int round, part;
     start(context);

@@ -1,5 +1,5 @@
 /*
- * The files of ipc endpoints: a socket replaces an unused file, and leaves its own file for the next socket.
+ * Tests the files of ipc endpoints: a socket replaces an unused file, and leaves its own file for the next socket.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 static char directory[] = "/tmp/addresses-XXXXXX";
 static void *context;
 
-/* A path in the directory; the text stays until the next call but three. */
+/* Returns a path in the directory. The text is valid until the fourth call after this one. */
 static const char *in_directory(const char *name)
 {
     static char text[4][128];
@@ -54,7 +54,7 @@ static int is_socket(const char *path)
     return lstat(path, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-/* Makes a file with this text. */
+/* Creates a file with this text. */
 static void make(const char *path, const char *text)
 {
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0666);
@@ -72,7 +72,7 @@ static int holds(const char *path, const char *text)
     return ok;
 }
 
-/* The second socket to bind a path takes it over, and keeps it when the first one goes. A leftover file has no listener. */
+/* A second socket takes over a bound path, and keeps it when the first socket closes. A leftover file has no listener. */
 static void takeover(int unbind)
 {
     const char *path = in_directory("taken");
@@ -88,7 +88,7 @@ static void takeover(int unbind)
     CHECK(is_socket(path) && unlink(path) == 0);
 }
 
-/* The first one binds it once more; both orders of leaving. */
+/* The first socket takes the path back. The sockets close in both orders. */
 static void there_and_back(void)
 {
     const char *path = in_directory("back");
@@ -102,7 +102,7 @@ static void there_and_back(void)
     CHECK(is_socket(path) && unlink(path) == 0);
 }
 
-/* Of another context, which is terminated. */
+/* A socket of another context takes over the path, and that context is terminated. */
 static void other_context(void)
 {
     const char *path = in_directory("context");
@@ -115,7 +115,7 @@ static void other_context(void)
     unlink(path);
 }
 
-/* A process that is killed leaves its file; one that is forked has no part in its parent's. */
+/* A killed process leaves its file. A forked process does not affect the file of its parent. */
 static void processes(void)
 {
     const char *path = in_directory("stale");
@@ -168,7 +168,7 @@ static void renamed(void)
     CHECK(rmdir(path) == 0 && unlink(moved) == 0);
 }
 
-/* A relative path is one of the directory in which it was bound. */
+/* A relative path belongs to the working directory of its bind. */
 static void relative(void)
 {
     const char *path = in_directory("here"), *other = in_directory("elsewhere"), *same = in_directory("elsewhere/here");
@@ -185,7 +185,7 @@ static void relative(void)
     CHECK(chdir("/") == 0 && unlink(same) == 0 && rmdir(other) == 0);
 }
 
-/* Files that are in the way of a bind: empty objects are replaced, data and directories stay. */
+/* A bind replaces an empty object at its path. It keeps data and directories. */
 static void in_the_way(void)
 {
     const char *path = in_directory("way"), *target = in_directory("target");
@@ -223,7 +223,7 @@ static void in_the_way(void)
     unlink(path);
 }
 
-/* A directory that may not be written to, another user's file where only owners may remove theirs. */
+/* A bind fails in a read-only directory, and for another user's file in a directory where only owners may remove files. */
 static void permissions(void)
 {
     const char *shut = in_directory("shut"), *file = in_directory("shut/file"), *sticky = in_directory("sticky");
@@ -261,7 +261,7 @@ static void permissions(void)
     CHECK(rmdir(in_directory("shut")) == 0 && rmdir(in_directory("sticky")) == 0);
 }
 
-/* Wildcards: the directory goes with the file, unless there is something else in it. */
+/* The directory of a wildcard endpoint is removed with the file, unless it has other files. */
 static void wildcards(void)
 {
     static const char *const variables[] = {"TMPDIR", "TEMPDIR", "TMP"};
@@ -269,7 +269,7 @@ static void wildcards(void)
     void *pull[2];
     size_t i;
     for (i = 0; i < 3; i++) {
-        /* A file that is not a directory does not count. */
+        /* A variable that does not name a directory is ignored. */
         if (i > 0)
             setenv(variables[i - 1], in_directory("no-directory"), 1);
         setenv(variables[i], directory, 1);
@@ -285,7 +285,7 @@ static void wildcards(void)
         strcpy(path[i], last_endpoint(pull[i]) + strlen("ipc://"));
     }
     if (strict) {
-        /* Another socket takes one over; the other one's directory gets a second file. */
+        /* Another socket takes over the first path. The directory of the second path gets another file. */
         void *taker = bound(path[0]);
         *strrchr(path[1], '/') = 0;
         snprintf(other, sizeof other, "%s/other", path[1]);
@@ -320,6 +320,6 @@ void files(void)
     in_the_way();
     permissions();
     wildcards();
-    /* The folder is empty. */
+    /* The directory is empty now. */
     check(zmq_ctx_term(context) == 0 && rmdir(directory) == 0, directory, __FILE__, __LINE__);
 }

@@ -1,7 +1,7 @@
 /*
- * A forked child closes its copies of the parent's sockets, ends its copy of the context and works with a context of
- * its own, all without effect on the parent: whose traffic goes on, in order, at the moment of the fork and after it.
- * Every other call on the copies fails with EINTR.
+ * A forked child closes its copies of the parent's sockets, ends its copy of the context and works with its own
+ * context. This does not affect the parent. Its messages continue in order during the fork and after it. All other
+ * calls on the copies fail with EINTR.
  */
 #define _POSIX_C_SOURCE 200809L
 #define ZMQ_BUILD_DRAFT_API
@@ -17,7 +17,7 @@ enum { CHILDREN = 4, MESSAGES = 2000 };
 struct parent {
     void *context, *push, *pull, *own, *client, *poller;
     char endpoint[256];
-    /* Written by the sender before it goes on; the main thread forks between. */
+    /* The sender sets this before it continues. The main thread forks at this point. */
     int sent_all;
 };
 
@@ -34,7 +34,7 @@ static void *send_all(void *arg)
 
 #define INTERRUPTED(call, failure) (errno = 0, (call) == (failure) && errno == EINTR)
 
-/* True if every call on the parent's socket fails with EINTR, except the queries that are allowed before a close. */
+/* True if all calls on the parent's socket fail with EINTR, except the queries that are allowed before a close. */
 static int socket_is_inherited(void *socket, int type)
 {
     char byte = 0;
@@ -66,7 +66,7 @@ static int poller_is_inherited(void *poller)
            INTERRUPTED(zmq_poller_add_fd(poller, 0, NULL, ZMQ_POLLIN), -1) && zmq_poller_destroy(&poller) == 0;
 }
 
-/* In the child: 0 if all went well, else the number of the step. No thread but this one exists here. */
+/* Runs in the child, which has only this thread. Returns 0, or the number of the failed step. */
 static int child(struct parent *parent)
 {
     void *context, *push;
@@ -84,7 +84,7 @@ static int child(struct parent *parent)
         return 1;
     if (zmq_close(parent->pull) != 0)
         return 2;
-    /* The sender's thread may have been inside this one; closing must not wait for it. */
+    /* The sender's thread may have been in a call on this socket. The close must not wait for it. */
     if (zmq_close(parent->push) != 0)
         return 3;
     if (zmq_ctx_term(parent->context) != 0)

@@ -1,4 +1,4 @@
-/* Contexts and sockets: their life, options and endpoints, and what is refused. */
+/* Tests contexts and sockets: their life, options and endpoints, and refused calls. */
 #include "check.h"
 
 int int_option(void *socket, int option)
@@ -112,7 +112,7 @@ static void contexts(void)
     if (strict)
         no_context(context);
 
-    /* A new context may live where the old one was. */
+    /* A new context may have the address of the old one. */
     ended = context;
     context = zmq_ctx_new();
     CHECK(context != NULL && zmq_ctx_destroy(context) == 0);
@@ -184,7 +184,7 @@ static void options(void)
         CHECK_ERRNO(zmq_getsockopt(socket, ZMQ_LINGER, NULL, &size), -1, EFAULT);
         CHECK_ERRNO(zmq_getsockopt(socket, ZMQ_LINGER, &value, NULL), -1, EFAULT);
     }
-    /* The remaining bytes are cleared: older programs read a 64-bit number. */
+    /* The remaining bytes are cleared, because older programs read a 64-bit number. */
     memset(text, 0x55, sizeof text);
     size = sizeof text;
     CHECK(zmq_getsockopt(socket, ZMQ_RCVMORE, text, &size) == 0 && size == sizeof(int));

@@ -1,12 +1,12 @@
 /*
- * zmq.h as a program sees it: every constant, layout and prototype of the ZeroMQ 4.3 interface, checked
- * by the compiler. Compiled by run.sh in every dialect of C and C++, with and without the draft
- * interface; the program is only compiled.
+ * Lets the compiler check all constants, layouts and prototypes of the ZeroMQ 4.3 interface in zmq.h.
+ * run.sh compiles it in all dialects of C and C++, with and without the draft interface. The program
+ * never runs.
  */
 #include "zmq.h"
 #include "zmq_utils.h"
 
-/* An array of negative size is an error in every dialect; the name of the array names the fault. */
+/* An array of negative size is an error in all dialects. The name of the array names the fault. */
 #define CHECK(name, condition) extern char check_##name[(condition) ? 1 : -1]
 #define CHECK_VALUE(name, value) extern char check_##name[((name) == (value)) ? 1 : -1]
 #define CHECK_OFFSET(type, field, value) CHECK(type##_##field, offsetof(type, field) == (value))
@@ -229,14 +229,14 @@ CHECK(ZMQ_MAKE_VERSION, ZMQ_MAKE_VERSION(1, 2, 3) == 10203);
 #error "ZMQ_HAVE_TIMERS is missing"
 #endif
 
-/* Errors of ZeroMQ's own. */
+/* Errors that only ZeroMQ has. */
 CHECK_VALUE(ZMQ_HAUSNUMERO, 156384712);
 CHECK_VALUE(EFSM, 156384763);
 CHECK_VALUE(ENOCOMPATPROTO, 156384764);
 CHECK_VALUE(ETERM, 156384765);
 CHECK_VALUE(EMTHREAD, 156384766);
 
-/* Errors of the platform: its own numbers. */
+/* Errors with the numbers of the platform. */
 #ifdef __linux__
 CHECK_VALUE(ENOTSUP, 95);
 CHECK_VALUE(EPROTONOSUPPORT, 93);
@@ -274,7 +274,7 @@ CHECK_OFFSET(zmq_pollitem_t, fd, sizeof(void *));
 CHECK_OFFSET(zmq_pollitem_t, events, sizeof(void *) + 4);
 CHECK_OFFSET(zmq_pollitem_t, revents, sizeof(void *) + 6);
 
-/* Prototypes: a pointer of the exact type takes each function. */
+/* Prototypes. A pointer of the exact type accepts each function. */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -594,7 +594,7 @@ extern int (*const check_zmq_ppoll)(zmq_pollitem_t *, int, long, const sigset_t 
 int (*const check_zmq_ppoll)(zmq_pollitem_t *, int, long, const sigset_t *) = zmq_ppoll;
 #endif
 #else
-/* Draft names stay out of the way of programs that do not ask for them. */
+/* Draft names are hidden unless a program asks for them. */
 #if defined ZMQ_SERVER || defined ZMQ_CLIENT
 #error "draft names of kind socktype are visible"
 #endif

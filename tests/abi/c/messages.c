@@ -1,4 +1,4 @@
-/* Message objects, alone and on their way. */
+/* Tests message objects, alone and in transit. */
 #include "check.h"
 
 static const char *name_of_nothing = "No-Such-Property";
@@ -65,7 +65,7 @@ static void alone(void)
     CHECK(zmq_msg_close(&one) == 0);
 }
 
-/* Frees and counts. The manual does not say which thread calls this, so the counter is atomic. */
+/* Frees the data and counts the call. Any thread may call this, so the counter is atomic. */
 static void release(void *data, void *counter)
 {
     free(data);
@@ -129,7 +129,7 @@ static void from_a_peer(void)
     CHECK(text && strcmp(text, "DEALER") == 0);
     text = zmq_msg_gets(&message, "Identity");
     CHECK(text && strcmp(text, "abc") == 0);
-    if (strict) { /* its name in newer manuals */
+    if (strict) { /* the name of the property in newer manuals */
         text = zmq_msg_gets(&message, "Routing-Id");
         CHECK(text && strcmp(text, "abc") == 0);
     }

@@ -1,4 +1,4 @@
-/* A library that leaves a socket and a context behind, and ends them when it is unloaded (as czmq does). See unload.c. */
+/* A library that keeps a socket and a context, and ends them when it is unloaded (as czmq does). See unload.c. */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,8 +15,8 @@ static void *context, *push;
 
 int module_begin(void);
 
-/* Connects to a peer that never answers. The I/O thread frees the messages queued for it, and is busy with that when this
- * returns. */
+/* Connects to a peer that never answers. The I/O thread frees the messages queued for this peer, and is still busy with them when
+ * this function returns. */
 int module_begin(void)
 {
     static const char body[BODY];

@@ -1,6 +1,6 @@
 /*
- * Names of hosts in zmq_bind, zmq_unbind and as sources of zmq_connect. The resolver is this file's: it answers names that end in
- * `.test` itself, and `slow.test` only when the test releases it. `socket` is replaced as well and can run without IPv6.
+ * Tests host names in zmq_bind, zmq_unbind and as sources of zmq_connect. This file replaces the resolver, which answers names that
+ * end in `.test` itself, and `slow.test` only when the test releases it. It also replaces `socket`, to imitate a system without IPv6.
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -12,7 +12,7 @@
 
 #include "addresses.h"
 
-/* Names and their addresses, in the order in which the resolver tells them. */
+/* Names and their addresses, in the order of the resolver's answers. */
 static const char *const known[][3] = {
     {"two.test", "127.0.0.2", "127.0.0.3"},      {"alias.test", "127.0.0.2", NULL},
     {"both.test", "127.0.0.2", "::1"},           {"six.test", "::1", NULL},
@@ -21,14 +21,14 @@ static const char *const known[][3] = {
     {"slow.test", "127.0.0.2", NULL},
 };
 static sem_t asked, answer;
-static char ours; /* its address marks the answers of this file */
+static char ours; /* the address of this variable marks the answers of this file */
 
 struct node {
     struct addrinfo info;
     struct sockaddr_storage address;
 };
 
-/* Adds an address to a list, as the hints want it; false if they do not want it. */
+/* Adds an address to a list in the form that the hints request. Returns false if they exclude it. */
 static int add(struct addrinfo ***tail, const char *text, const struct addrinfo *hints, int mapped)
 {
     struct node *node = calloc(1, sizeof *node);
@@ -135,7 +135,7 @@ static int has_ipv6(void)
     return ok;
 }
 
-/* A name that can be bound: everything calls the endpoint by the address, and a peer finds it. */
+/* A socket can bind the name. All reports have the endpoint with the address, and a peer can connect to it. */
 static void binds(void *context, const char *scheme, const char *host, int ipv6, const char *address)
 {
     char given[128], prefix[128], unbound[256];
@@ -153,7 +153,7 @@ static void binds(void *context, const char *scheme, const char *host, int ipv6,
     check(has_prefix(last_endpoint(pull), prefix), prefix, __FILE__, __LINE__);
     CHECK(strcmp(next_event(events, &event), last_endpoint(pull)) == 0 && event == ZMQ_EVENT_LISTENING);
     CHECK(arrives(context, pull, last_endpoint(pull), ipv6));
-    /* The wildcard is no name of it. The name with its port is, and so is any other name of the address. */
+    /* The wildcard does not unbind it. The name with the port does, and also any other name of the address. */
     CHECK_ERRNO(zmq_unbind(pull, given), -1, ENOENT);
     if (strict || (strcmp(scheme, "tcp") == 0 && strchr(host, '%') == NULL)) {
         snprintf(unbound, sizeof unbound, "%s://%s:%s", scheme, host, strrchr(last_endpoint(pull), ':') + 1);
@@ -191,7 +191,7 @@ static void streams(void *context, int ipv6)
     fails(context, ZMQ_PULL, "tcp://none.test:5555", ipv6, ENODEV);
     fails(context, ZMQ_PULL, "tcp://two.test%nowhere:*", ipv6, EINVAL);
     fails(context, ZMQ_PULL, "tcp://two.test%0:*", ipv6, EINVAL);
-    /* The source is for zmq_connect, and no name; an invalid source is an error here as well. */
+    /* A source has a meaning only in zmq_connect, and must not be a name. An invalid source is an error here as well. */
     binds(context, "tcp", "127.0.0.1:0;two.test", ipv6, four);
     fails(context, ZMQ_PULL, "tcp://two.test:0;127.0.0.1:*", ipv6, ENODEV);
     if (strict && zmq_has("WS")) {
@@ -226,7 +226,7 @@ static void of_the_system(void *context, int ipv6)
     }
 }
 
-/* Another name of the address ends it, a connected endpoint's name is its text. */
+/* Any name of the address unbinds an endpoint. A connected endpoint is found only by its text. */
 static void other_names(void *context)
 {
     char endpoint[256];
@@ -258,7 +258,7 @@ static void sources(void *context)
     CHECK(arrives(context, pull, endpoint, 0));
     snprintf(endpoint, sizeof endpoint, "tcp://two.test%%lo:%s", strrchr(last_endpoint(pull), ':') + 1);
     CHECK(arrives(context, pull, endpoint, 0));
-    /* A source is no name: it is tried for ever, in vain. */
+    /* A source must not be a name, so the socket retries for ever. */
     events = monitor(context, push, ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CONNECT_RETRIED);
     snprintf(endpoint, sizeof endpoint, "tcp://alias.test:0;%s", last_endpoint(pull) + strlen("tcp://"));
     CHECK(zmq_connect(push, endpoint) == 0);
@@ -282,7 +282,7 @@ static void datagrams(void *context, int ipv6)
         CHECK(zmq_msg_send(&message, radio, 0) == 1);
         CHECK(zmq_recv(dish, data, sizeof data, 0) == 1);
         CHECK(zmq_unbind(dish, last_endpoint(dish)) == 0);
-        /* A name may be that of a group. */
+        /* A name may belong to a group. */
         if (zmq_bind(dish, "udp://lo;group.test:*") == 0)
             CHECK(has_prefix(last_endpoint(dish), "udp://239.255.77.1:"));
         else
@@ -291,7 +291,7 @@ static void datagrams(void *context, int ipv6)
     }
     CHECK(zmq_close(dish) == 0 && zmq_close(radio) == 0);
     fails(context, ZMQ_DISH, "udp://none.test:5555", ipv6, ENODEV);
-    /* An interface stands before groups only. */
+    /* An interface is allowed only before a group. */
     fails(context, ZMQ_DISH, "udp://lo;127.0.0.1:5555", ipv6, EINVAL);
     fails(context, ZMQ_DGRAM, "udp://lo;two.test:5555", ipv6, EINVAL);
     fails(context, ZMQ_DISH, "udp://two.test;239.255.77.1:5555", ipv6, ENODEV);
@@ -309,7 +309,7 @@ static void bind_slowly(void *socket)
     CHECK(zmq_bind(socket, "tcp://slow.test:*") == 0);
 }
 
-/* While the resolver takes its time, everything else can be used: the context, other sockets, and a socket of several threads. */
+/* During a slow lookup, a program can use the context, other sockets, and a thread-safe socket. */
 static void slow_resolver(void *context, int type)
 {
     void *socket = new_socket(context, type, 0), *other, *thread;
@@ -334,7 +334,7 @@ static void slow_resolver(void *context, int type)
     CHECK(zmq_close(socket) == 0);
 }
 
-/* A system without IPv6, ZMQ_IPV6 nevertheless: as without the option. */
+/* On a system without IPv6, sockets with ZMQ_IPV6 work as without the option. */
 static void no_ipv6(void *context)
 {
     static const char *const endpoints[][2] = {

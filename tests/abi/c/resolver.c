@@ -1,6 +1,6 @@
 /*
- * A name server that does not answer: names that begin with "slow" are looked up until the test lets go. An abandoned lookup must
- * not delay any other call. Linked to the built library by run.sh; the C library's getaddrinfo and pthread_create are replaced.
+ * Tests a name server that does not answer. The lookup of a name that begins with "slow" lasts until the test releases it. An abandoned
+ * lookup must not delay other calls. run.sh links it to the built library. It replaces the C library's getaddrinfo and pthread_create.
  *
  *   resolver [lenient]     lenient: only the checks that libzmq passes as well, to try the checks on another libzmq
  */
@@ -20,11 +20,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* Posted when a slow lookup begins, and for each that may end. */
+/* `begun` is posted when a slow lookup begins, `let_go` once for each slow lookup that may end. */
 static sem_t begun, let_go;
 /* Number of lookups of slow names. */
 static int asked_slow;
-/* Number of threads that cannot be started. */
+/* Number of the next threads whose start fails. */
 static int no_threads;
 
 static int ask_system(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result)
@@ -35,11 +35,11 @@ static int ask_system(const char *node, const char *service, const struct addrin
     return real(node, service, hints, result);
 }
 
-/* "slow.good" is the loopback in the end, and so is "quick"; every other slow name is unknown. */
+/* Resolves "slow.good" (after its release) and "quick" to the loopback address. All other slow names are unknown. */
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result)
 {
     if (hints != NULL && (hints->ai_flags & AI_NUMERICHOST) != 0) {
-        /* Not looked up. */
+        /* A numeric host needs no lookup. */
     } else if (node != NULL && strncmp(node, "slow", 4) == 0) {
         __atomic_add_fetch(&asked_slow, 1, __ATOMIC_SEQ_CST);
         sem_post(&begun);
@@ -90,10 +90,10 @@ static int threads(void)
     return count;
 }
 
-/* Threads that existed before the context: one, and under an emulator its own. */
+/* Number of threads before the first context: one, and the threads of an emulator. */
 static int at_first;
 
-/* The lookup under way ends, and the threads of former contexts with it. */
+/* Ends the running lookup, and waits for the threads of former contexts. */
 static void end_lookup(void)
 {
     sem_post(&let_go);
@@ -113,7 +113,7 @@ static void given_up(const char *endpoint, int type)
         CHECK(zmq_connect(socket, names[i]) == 0);
     }
     await_lookup();
-    /* Gone from the socket, and with it from the resolver's list. */
+    /* The disconnect removes the endpoint from the socket and from the resolver's list. */
     CHECK(zmq_disconnect(socket, names[1]) == 0);
     CHECK_ERRNO(zmq_disconnect(socket, names[1]), -1, ENOENT);
     CHECK(zmq_close(socket) == 0);
@@ -190,7 +190,7 @@ static void other_names_wait_their_turn(void)
     sprintf(name, "tcp://quick:%s", strrchr(endpoint, ':') + 1);
     CHECK(zmq_connect(push, name) == 0);
     CHECK(zmq_send(push, "kept", 4, 0) == 4);
-    /* The I/O thread connects this one when it has disconnected those before it. */
+    /* The I/O thread connects this endpoint after it has disconnected the earlier ones. */
     CHECK(zmq_connect(other, endpoint) == 0);
     CHECK(zmq_send(other, "now", 3, 0) == 3);
     CHECK(zmq_recv(pull, body, sizeof body, 0) == 3);
@@ -203,7 +203,7 @@ static void other_names_wait_their_turn(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* A thread to resolve with cannot be started: tried again later. */
+/* If the resolver's thread cannot start, the library retries later. */
 static void without_a_thread(void)
 {
     void *context = zmq_ctx_new();
@@ -226,7 +226,7 @@ static void without_a_thread(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* A RADIO that connects to a datagram socket of the test by this name; -1 for the descriptor if that fails. */
+/* Returns a RADIO that connects to a datagram socket of the test by this name. If that fails, `receiver` is -1. */
 static void *radio(void *context, const char *host, int linger, int *receiver)
 {
     void *socket_ = socket_of(context, ZMQ_RADIO, linger);
@@ -293,7 +293,7 @@ static void datagrams_without_a_thread(void)
     int receiver;
     char datagram[8];
     void *context = zmq_ctx_new(), *first = zmq_socket(context, ZMQ_PAIR), *socket_;
-    /* The I/O thread is there. */
+    /* The I/O thread runs now. */
     zmq_close(first);
     __atomic_store_n(&no_threads, 1, __ATOMIC_SEQ_CST);
     socket_ = radio(context, "quick", 0, &receiver);
@@ -305,7 +305,7 @@ static void datagrams_without_a_thread(void)
     close(receiver);
 }
 
-/* A process ends, and another one is forked, while a name is looked up. */
+/* During a lookup, a process ends, and another process is forked. */
 static void other_processes(void)
 {
     void *context = zmq_ctx_new();
@@ -322,7 +322,7 @@ static void other_processes(void)
         bad |= push == NULL || zmq_connect(push, "tcp://slow.0:1") != 0;
         await_lookup();
         bad |= zmq_close(push) != 0 || zmq_ctx_term(own) != 0;
-        /* Its lookup is still under way. */
+        /* The child's lookup is still running. */
         exit(bad);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);

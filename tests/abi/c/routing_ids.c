@@ -1,7 +1,7 @@
 /*
- * Peers of one name: DEALERs with the same routing id connect to a ROUTER one after the other, while the ROUTER is not called or
- * while the previous peer is still connected. The messages of each peer are received under the name and in order, and replies go
- * to the connected peer.
+ * DEALERs with the same routing id connect to a ROUTER one after the other. Meanwhile the ROUTER makes no call, or the previous peer
+ * is still connected. The ROUTER receives the messages of each peer under this id and in order, and replies go to the connected
+ * peer.
  */
 #define ZMQ_BUILD_DRAFT_API
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int send_string(void *socket, const char *text, int flags)
     return zmq_send(socket, text, strlen(text), flags) == (int) strlen(text);
 }
 
-/* The next part is this text, and there are more behind it or not. */
+/* True if the next part is this text, and further parts follow as `more` tells. */
 static int is_next(void *socket, const char *text, int more)
 {
     char data[32];
@@ -59,20 +59,20 @@ static int is_next(void *socket, const char *text, int more)
     return same && int_option(socket, ZMQ_RCVMORE) == more;
 }
 
-/* A message of one part comes from the peers' name. */
+/* True if a message of one part arrives from the shared routing id. */
 static int hears(void *router, const char *text)
 {
     return is_next(router, "name", 1) && is_next(router, text, 0);
 }
 
-/* A message of one peer reaches the router, and the answer comes back. */
+/* True if a message of a peer reaches the router, and the answer comes back. */
 static int round_trip(void *router, void *peer)
 {
     return send_string(peer, "ask", 0) && hears(router, "ask") && send_string(router, "name", ZMQ_SNDMORE) &&
            send_string(router, "answer", 0) && is_next(peer, "answer", 0);
 }
 
-/* A peer comes, sends its messages and closes. When this returns, the system has all of its bytes. */
+/* Runs a peer that connects, sends its messages and closes. When this returns, the system has all of its bytes. */
 static void come_and_go(const struct course *course, const char *endpoint, int number)
 {
     const int inproc = strncmp(endpoint, "inproc", 6) == 0;
@@ -122,8 +122,8 @@ static void one_after_the_other(struct course course)
     CHECK(zmq_close(router) == 0);
 }
 
-/* The ROUTER has been called before, and reads the messages of its peers itself; then it has received everything, and
- * is not called while the peer goes and the next one comes. A second peer stays connected. */
+/* Earlier calls made the ROUTER read the messages of its peers itself. Once it has received all messages, it makes no call while
+ * the peer disconnects and the next peer connects. A second peer stays connected. */
 static void after_a_call(struct course course)
 {
     char endpoint[256];
@@ -144,7 +144,7 @@ static void after_a_call(struct course course)
         CHECK(zmq_ctx_term(own) == 0);
     next = zmq_socket(context, ZMQ_DEALER);
     CHECK(zmq_setsockopt(next, ZMQ_ROUTING_ID, "name", 4) == 0);
-    /* Then sending waits for the connection, of which the ROUTER is told before it looks for anything from the first one. */
+    /* With ZMQ_IMMEDIATE the send waits for the connection. The ROUTER learns of the connection before it reads from the first peer. */
     set_int_option(next, ZMQ_IMMEDIATE, 1);
     CHECK(zmq_connect(next, endpoint) == 0);
     CHECK(send_string(next, "hello", 0));
@@ -156,7 +156,7 @@ static void after_a_call(struct course course)
     CHECK(zmq_close(router) == 0);
 }
 
-/* Each peer stays while the next one takes over. */
+/* Each peer stays connected while the next peer takes over the id. */
 static void taken_over(const char *address)
 {
     struct course course = {NULL, 1, 0, 0, 0};
@@ -188,7 +188,7 @@ static void taken_over(const char *address)
     if (PEERS % 2)
         CHECK(is_next(router, "name", 1) && is_next(router, "one", 1));
     CHECK(is_next(router, "two", 1) && is_next(router, "three", 0));
-    /* Earlier peers do not take the name back. */
+    /* Earlier peers do not take the id back. */
     for (i = 0; i < ROUND_TRIPS; i++)
         if (!round_trip(router, peers[PEERS - 1]))
             break;
@@ -200,7 +200,7 @@ static void taken_over(const char *address)
     CHECK(zmq_close(router) == 0);
 }
 
-/* Each peer is reported when it connects and when it disconnects, with its messages in between. */
+/* The ROUTER reports the connect and the disconnect of each peer, with the peer's messages in between. */
 static void told_of(const char *address, int handover)
 {
     struct course course = {NULL, 0, 0, 1, 1};
@@ -245,8 +245,8 @@ static void said_goodbye_for(const char *address, int handover)
     CHECK(zmq_close(router) == 0);
 }
 
-/* True if the system reports that the other end is closed while its data is still unread. wine does not, so a ROUTER that has
- * not read all of it cannot know that the name is free. */
+/* True if the system reports the end of a connection while its data is still unread. wine does not report it, so a ROUTER with unread
+ * data cannot know that the id is free. */
 static int tells_of_an_end_behind_data(void)
 {
 #ifdef _WIN32
@@ -274,11 +274,11 @@ void routing_ids(void)
             one_after_the_other(few);
             one_after_the_other(many);
             one_after_the_other(large);
-            /* Most of them lie with the system when the next peer comes, and the end of their sender behind them. */
+            /* When the next peer connects, the system still holds most messages, and behind them the end of the sender. */
             if (tells_of_an_end_behind_data())
                 one_after_the_other(full);
             after_a_call(few);
-            /* Between two Tautlines over ipc, so many go through shared memory in the end. */
+            /* Over ipc, two Tautline sockets switch to shared memory during this number of messages. */
             many.messages = 2 * ROUND_TRIPS;
             after_a_call(many);
             if (strncmp(address, "inproc", 6) != 0)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The C ABI as programs see it: include/zmq.h in every dialect of C and C++, under cppzmq, and the built
-# library under a small C program.
+# Tests the C ABI: include/zmq.h in all dialects of C and C++ and under cppzmq, and the built library under
+# small C programs.
 #
-#   tests/abi/c/run.sh [LIBDIR]     LIBDIR: where libzmq.so is; by default the library that the suites share
-#   ABI_ROUNDS=1000 ...           how often it is run in each of four crowded loops (20)
-#   WAKE_DESCRIPTORS=2 ...        number of descriptors that a socket needs to be woken: 2 where the library has no eventfd (1)
+#   tests/abi/c/run.sh [LIBDIR]     LIBDIR: the folder of libzmq.so; by default the shared library of the suites
+#   ABI_ROUNDS=1000 ...           number of runs in each of four crowded loops (20)
+#   WAKE_DESCRIPTORS=2 ...        number of descriptors that wake a socket: 2 if the library has no eventfd (1)
 # Ends with `abi: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -uo pipefail
 
@@ -18,7 +18,7 @@ mkdir -p "$work"
 
 passed=0 failed=0 skipped=0
 
-# check NAME COMMAND...: runs it, counts it, shows its output only when it fails.
+# check NAME COMMAND...: runs a command and counts its result. Prints the output only if the command fails.
 check() {
     local name=$1
     shift
@@ -38,14 +38,14 @@ skip() {
     echo "skipped $1: $2"
 }
 
-# A dialect that the installed compiler does not know is skipped. $1: compiler, $2: language, $3: dialect
+# True if the compiler knows the dialect. Other dialects are skipped. $1: compiler, $2: language, $3: dialect
 knows() {
     "$1" -x "$2" -std="$3" -fsyntax-only /dev/null >/dev/null 2>&1
 }
 
 warnings=(-Wall -Wextra -Wshadow -Werror -pedantic)
 
-# compile NAME COMPILER LANGUAGE DIALECT [FLAG...]: the header check with and without the draft interface.
+# compile NAME COMPILER LANGUAGE DIALECT [FLAG...]: compiles the header check with and without the draft interface.
 compile() {
     local name=$1 compiler=$2 language=$3 dialect=$4 draft
     shift 4
@@ -66,7 +66,7 @@ for dialect in c++98 gnu++98 c++11 c++14 c++17 c++20 c++23; do
     compile C++ "${CXX:-c++}" c++ "$dialect"
 done
 
-# cppzmq's headers alone: installing its Debian package would put another zmq.h into the default path.
+# Unpacks cppzmq's headers only, because installing its Debian package would put another zmq.h into the default path.
 cppzmq=$work/cppzmq
 if [ ! -f "$cppzmq/include/zmq.hpp" ] && command -v apt-get >/dev/null; then
     mkdir -p "$cppzmq/include"
@@ -86,7 +86,7 @@ else
     skip cppzmq "its headers are not here and apt-get did not bring them"
 fi
 
-# The header and the library together.
+# Programs that test the header and the library together.
 programs=("$here/check.c" "$here/runtime.c" "$here/handles.c" "$here/messages.c" "$here/traffic.c" "$here/fork.c" "$here/drafts.c"
     "$here/endings.c" "$here/routing_ids.c")
 addresses=("$here/check.c" "$here/addresses.c" "$here/names.c" "$here/files.c" "$here/zones.c")

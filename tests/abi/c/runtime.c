@@ -1,12 +1,12 @@
 /*
- * The whole interface as a C program calls it: C linkage, C errno, callbacks into C and calls from within
- * callbacks. Linked to the built library by run.sh.
+ * Tests the whole interface from C: C linkage, C errno, callbacks into C and calls from within callbacks. run.sh
+ * links it to the built library.
  *
- *   runtime [lenient]      lenient: without the checks that only this library promises (libzmq itself reads freed
- *                          memory there), so that the checks can be tried on another libzmq
+ *   runtime [lenient]      lenient: without the promises of only this library (libzmq itself reads freed memory
+ *                          there), to run the checks on another libzmq
  *
- * Here: the calls that need no socket. handles.c, messages.c, traffic.c, fork.c, endings.c, routing_ids.c and drafts.c have
- * the rest.
+ * This file has the calls without a socket. handles.c, messages.c, traffic.c, fork.c, endings.c, routing_ids.c and drafts.c have
+ * the other calls.
  */
 #include "check.h"
 
@@ -82,7 +82,7 @@ static void count(int id, void *arg)
     ++*(int *) arg;
 }
 
-/* Cancels itself and registers another from inside the callback. */
+/* A timer callback that cancels its timer and registers another one. */
 static void replace(int id, void *arg)
 {
     ++*(int *) arg;
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
     threads();
     handles();
     messages();
-#ifndef _WIN32 /* cross/windows.c has what there is of these */
+#ifndef _WIN32 /* cross/windows.c has the parts of these that Windows supports */
     traffic();
     if (strict)
         forks();

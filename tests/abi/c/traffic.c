@@ -1,4 +1,4 @@
-/* Buffers, vectors, poll, proxies, monitors, ZMQ_FD, and threads that are woken by the end of the context. */
+/* Tests buffers, vectors, poll, proxies, monitors, ZMQ_FD, and threads that the end of the context wakes. */
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
@@ -58,7 +58,7 @@ static void vectors(void)
         CHECK(in[i].iov_len == i + 1 && memcmp(in[i].iov_base, "abc", i + 1) == 0);
         free(in[i].iov_base);
     }
-    /* Less room than parts: the rest is still there. */
+    /* If the array has less room than parts, the other parts stay in the queue. */
     CHECK(zmq_sendiov(one, out, 3, ZMQ_SNDMORE) == 3);
     count = 2;
     CHECK(zmq_recviov(other, in, &count, 0) == 2 && count == 2);
@@ -66,7 +66,7 @@ static void vectors(void)
     free(in[1].iov_base);
     CHECK(int_option(other, ZMQ_RCVMORE) == 1);
     CHECK(zmq_recv(other, NULL, 0, 0) == 3 && int_option(other, ZMQ_RCVMORE) == 0);
-    /* Without the flag, each is a separate message. */
+    /* Without the flag, each part is a separate message. */
     CHECK(zmq_sendiov(one, out, 2, 0) == 2);
     CHECK(zmq_recv(other, NULL, 0, 0) == 1 && int_option(other, ZMQ_RCVMORE) == 0);
     CHECK(zmq_recv(other, NULL, 0, 0) == 2);
@@ -123,7 +123,7 @@ static void polling(void)
     CHECK(zmq_send(other, "x", 1, 0) == 1);
     CHECK(zmq_poll(items, 3, -1) == 2 && items[0].revents == ZMQ_POLLIN && items[1].revents == 0);
 
-    /* More than the usual number, and one socket in most of them. */
+    /* More items than usual, and many of them with the same socket. */
     for (i = 0; i < 40; i++)
         items[i] = item(i % 2 ? one : other, -1, ZMQ_POLLIN);
     CHECK(zmq_poll(items, 40, -1) == 20 && items[0].revents == 0 && items[39].revents == ZMQ_POLLIN);
@@ -144,7 +144,7 @@ static void polling(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* Sockets that a proxy's thread joins; each socket is bound by it. */
+/* Sockets that a proxy's thread connects. The thread binds each socket. */
 struct joined {
     void *context;
     int kind; /* 0 zmq_proxy, 1 zmq_proxy_steerable, 2 zmq_device */
@@ -223,7 +223,7 @@ static void round_trip(void *request, void *reply, void *capture)
 static void proxy(int kind)
 {
     static const uint64_t none[8] = {0};
-    /* Parts and bytes; a routing id of 5 bytes and an empty part are before the body. */
+    /* Numbers of parts and bytes. A routing id of 5 bytes and an empty part precede the body. */
     static const uint64_t one_each[8] = {4, 10, 3, 11, 3, 11, 4, 10};
     struct joined joined;
     void *context = zmq_ctx_new();
@@ -284,7 +284,7 @@ static void no_proxy(void)
         CHECK_ERRNO(zmq_proxy(one, other, one), -1, EINVAL);
         CHECK_ERRNO(zmq_proxy_steerable(one, other, NULL, other), -1, EINVAL);
     }
-    /* One socket as both ends echoes. */
+    /* A proxy with one socket as both ends echoes messages. */
     CHECK(zmq_send(other, "echo", 4, 0) == 4);
     CHECK(zmq_ctx_shutdown(context) == 0);
     CHECK_ERRNO(zmq_proxy(one, one, NULL), -1, ETERM);
@@ -348,7 +348,7 @@ static void monitoring(void)
     CHECK(zmq_ctx_term(context) == 0);
 }
 
-/* Who waits on ZMQ_FD until he can send hears of the room that the receiver has made. */
+/* If a sender waits on ZMQ_FD for room, it is signalled when the receiver makes room. */
 static void descriptors(void)
 {
     static const char *endpoints[] = {"inproc://room", "tcp://127.0.0.1:*"};
@@ -395,7 +395,7 @@ static void descriptors(void)
 struct loop {
     void *socket;
     int edges, single, count, size;
-    int wrong; /* messages that were not the next one */
+    int wrong; /* messages that arrived out of order */
 };
 
 static void event_loop(void *argument)
@@ -412,7 +412,7 @@ static void event_loop(void *argument)
     if (epoll_ctl(set, EPOLL_CTL_ADD, int_option(loop->socket, ZMQ_FD), &event) != 0)
         loop->wrong = loop->count;
     while (next < loop->count && loop->wrong == 0) {
-        /* One message for each look, as some bindings do, or all that are there. */
+        /* Handles one message for each read of ZMQ_EVENTS, as some bindings do, or all queued messages. */
         while (next < loop->count && int_option(loop->socket, ZMQ_EVENTS) & wanted) {
             do {
                 number = next;
@@ -471,7 +471,7 @@ static void blocked_receiver(void *socket)
     CHECK(zmq_close(socket) == 0);
 }
 
-/* Ending the context wakes the receiver, whose close lets the end be reached. */
+/* The end of the context wakes the receiver, and waits until the receiver has closed its socket. */
 static void termination(void)
 {
     void *context = zmq_ctx_new();
@@ -488,7 +488,7 @@ void traffic(void)
     no_proxy();
     proxy(0);
     if (strict)
-        proxy(1); /* libzmq 4.3.5 goes on while paused, and no longer forwards replies after RESUME */
+        proxy(1); /* libzmq 4.3.5 continues to forward while paused, and stops forwarding replies after RESUME */
     proxy(2);
     echoing();
     monitoring();

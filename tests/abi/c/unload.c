@@ -1,8 +1,8 @@
 /*
- * unload MODULE: loads and unloads a library again and again that ends its context while it is unloaded: then the dynamic loader's lock
- * is held, and the library's I/O thread must not need it.
+ * unload MODULE: repeatedly loads and unloads a library that ends its context during the unload. The dynamic loader holds its lock then,
+ * and the library's I/O thread must not need this lock.
  *
- * unload MODULE exit: loads it, and returns from main at once.
+ * unload MODULE exit: loads the library, and returns from main at once.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ int main(int argc, char **argv)
         int (*begin)(void) = NULL;
         void *module = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
         void *symbol = module ? dlsym(module, "module_begin") : NULL;
-        /* ISO C does not know how to make a function of it. */
+        /* ISO C has no conversion from a data pointer to a function pointer. */
         memcpy(&begin, &symbol, sizeof begin);
         int is_last = argc > 2 && strcmp(argv[2], "exit") == 0;
         if (symbol == NULL || begin() != 0 || (!is_last && dlclose(module) != 0)) {

@@ -1,6 +1,6 @@
 /*
- * Link-local addresses, whose zone is told by the name of its interface: in a network namespace if this process may
- * create one, else with an address that the machine has.
+ * Tests link-local addresses with a zone, which the library reports by the name of its interface. It runs in a network
+ * namespace if this process may create one, or with an address of the machine.
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -14,17 +14,17 @@
 #include "addresses.h"
 
 static char zone[IF_NAMESIZE]; /* the interface */
-static unsigned number;        /* the same by number */
+static unsigned number;        /* the interface by its number */
 static char ip[INET6_ADDRSTRLEN];
 
-/* The kernel's structure for adding an address to an interface; its header and the C library's do not go together. */
+/* The kernel's structure for adding an address to an interface. The kernel's header conflicts with the C library's headers. */
 struct in6_request {
     struct in6_addr address;
     unsigned prefix;
     int index;
 };
 
-/* A network with only a loopback interface, which has only a link-local address. */
+/* Creates a network with only a loopback interface, which has only a link-local address. */
 static int make_network(void)
 {
     struct ifreq request;
@@ -76,7 +76,7 @@ static const char *port_of(const char *endpoint)
     return strrchr(endpoint, ':') + 1;
 }
 
-/* An endpoint with the zone by its name or its number; the text stays until the next call but three. */
+/* Returns an endpoint with the zone by name or by number. The text is valid until the fourth call after this one. */
 static const char *endpoint_with(const char *scheme, int by_name, const char *rest)
 {
     static char text[4][256];
@@ -94,7 +94,7 @@ static int is_zoned(const char *endpoint, const char *scheme)
     return strncmp(endpoint, prefix, strlen(prefix)) == 0;
 }
 
-/* Bound by one form, connected to by the other: all is told by the name of the zone. */
+/* One socket binds one form of the endpoint, the other connects to the other form. All reports have the name of the zone. */
 static void bound_by(void *context, const char *scheme, int by_name)
 {
     void *pull = new_socket(context, ZMQ_PULL, 1), *push = new_socket(context, ZMQ_PUSH, 1), *events;
@@ -120,7 +120,7 @@ static void bound_by(void *context, const char *scheme, int by_name)
     CHECK(zmq_close(pull) == 0 && zmq_close(push) == 0 && zmq_close(events) == 0);
 }
 
-/* Both addresses of a connection, as monitors of version 2 tell them, when it comes from a chosen source. */
+/* Monitors of version 2 report both addresses of a connection from a chosen source. */
 static void sources(void *context, int by_name)
 {
     void *pull = new_socket(context, ZMQ_PULL, 1), *push = new_socket(context, ZMQ_PUSH, 1), *end;
@@ -135,7 +135,7 @@ static void sources(void *context, int by_name)
              endpoint_with("tcp", !by_name, port_of(last_endpoint(pull))) + strlen("tcp://"));
     CHECK(zmq_connect(push, endpoint) == 0);
     CHECK(strcmp(last_endpoint(push), endpoint) == 0);
-    /* The event, the number of values, the value, both ends. */
+    /* The frames are the event, the number of values, the value, and both addresses. */
     for (frame = 0; more; frame++) {
         char text[256];
         int length = zmq_recv(end, text, sizeof text - 1, 0);
@@ -166,7 +166,7 @@ static void datagrams(void *context, int by_name)
     CHECK(zmq_msg_send(&message, radio, 0) == 1);
     CHECK(zmq_recv(dish, data, sizeof data, 0) == 1);
     CHECK(zmq_unbind(dish, last_endpoint(dish)) == 0);
-    /* A group of this zone, which is its interface. */
+    /* A group with this zone as its interface. */
     snprintf(digits, sizeof digits, "%u", number);
     snprintf(data, sizeof data, "udp://[ff02::77%%%s]:*", by_name ? zone : digits);
     if (zmq_bind(dish, data) == 0) {
@@ -174,7 +174,7 @@ static void datagrams(void *context, int by_name)
         check(strncmp(last_endpoint(dish), data, strlen(data)) == 0, last_endpoint(dish), __FILE__, __LINE__);
         CHECK(zmq_unbind(dish, last_endpoint(dish)) == 0);
     }
-    /* A DGRAM hears from whom a datagram is, and can answer to that. */
+    /* A DGRAM receives the sender of a datagram, and can answer to it. */
     CHECK(zmq_bind(one, endpoint_with("udp", by_name, "*")) == 0);
     CHECK(zmq_bind(other, endpoint_with("udp", by_name, "*")) == 0);
     CHECK(zmq_send(one, last_endpoint(other) + 6, strlen(last_endpoint(other) + 6), ZMQ_SNDMORE) > 0);
@@ -188,7 +188,7 @@ static void datagrams(void *context, int by_name)
     CHECK(zmq_close(dish) == 0 && zmq_close(radio) == 0 && zmq_close(one) == 0 && zmq_close(other) == 0);
 }
 
-/* Addresses with a missing or an unknown zone; the interface by its name alone. */
+/* Tests addresses with a missing or an unknown zone, and an interface by its name alone. */
 static void others(void *context)
 {
     char endpoint[128];
@@ -204,7 +204,7 @@ static void others(void *context)
     CHECK_ERRNO(zmq_bind(pull, endpoint_with("tcp", 1, "*")), -1, ENODEV);
     CHECK(zmq_close(pull) == 0);
     if (strict) {
-        /* Whatever address of the interface that is. */
+        /* The bind may use any address of the interface. */
         pull = new_socket(context, ZMQ_PULL, 1);
         snprintf(endpoint, sizeof endpoint, "tcp://%s:*", zone);
         CHECK(zmq_bind(pull, endpoint) == 0);
@@ -217,7 +217,7 @@ void zones(void)
 {
     void *context;
     int by_name, is_own = make_network();
-    /* The kernel takes a while to let a new address be used. */
+    /* The kernel needs some time before a new address is usable. */
     while (!find_address())
         if (!is_own) {
             skip("link-local addresses", "no network of its own can be made, and the machine has none");

@@ -1,10 +1,10 @@
-/* Endpoints that are bound, and monitors themselves. */
+/* Situations with bound endpoints, and with monitors themselves. */
 #include "play.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The endpoint is shown by its name, and what is bound there is closed. */
+/* Events show the endpoint by its name. The socket closes while it is bound. */
 static void bound(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);
@@ -64,7 +64,7 @@ static void twice(const char *transport)
     do_close(server);
 }
 
-/* Of another socket. Over ipc the second takes the path over. */
+/* Another socket has bound the endpoint. Over ipc the second socket takes over the path. */
 static void taken(const char *transport)
 {
     struct watched *first = watch("first", ZMQ_PULL);
@@ -86,7 +86,7 @@ static void not_ours(const char *transport)
     do_close(server);
 }
 
-/* The port is taken, and the address has two forms: as given, and as the system shows it. */
+/* The port is in use. The address has two forms: the given form, and the system's form. */
 static void any_taken(const char *transport)
 {
     struct watched *first = watch("first", ZMQ_PULL);
@@ -215,7 +215,7 @@ static void monitor_replaced(const char *transport)
     do_close(server);
 }
 
-/* Ending a context also ends the monitors in it. */
+/* The end of a context also ends its monitors. */
 static void shut_down(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);
@@ -250,7 +250,7 @@ static void stats(const char *transport)
     fence();
     until(server, ZMQ_EVENT_PIPES_STATS);
     if (!strcmp(transport, "inproc")) {
-        /* libzmq's sockets do not come to an end now. */
+        /* libzmq's sockets do not finish closing here. */
         close_unread(client);
         close_unread(server);
         return;

@@ -1,4 +1,4 @@
-/* Bytes that are no handshake, to the side that bound and to the side that connected. */
+/* Invalid handshakes to the binding side and to the connecting side. */
 #include "play.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bytes that a peer sends: bytes in place of a greeting, or a mechanism and a frame. */
+/* The bytes of a peer: bytes in place of a greeting, or a mechanism and a frame. */
 struct speech {
     const char *bytes;
     size_t length;
@@ -88,7 +88,7 @@ static void to_client(const char *transport, const struct speech *speech)
         to_client(transport, &speech);                                                                       \
     }
 
-/* An old peer's greeting is a length and a name: these are longer than any such thing may be. */
+/* The greeting of an old peer is a length and a name. These bytes are longer than any such greeting. */
 BOTH(html, BYTES("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))
 BOTH(mechanism, COMMAND("NOSUCH", 0, "\5READY"))
 BOTH(empty_mechanism, COMMAND("", 0, "\5READY"))
@@ -115,7 +115,7 @@ BOTH(curve_hello, COMMAND("CURVE", 0, "\5HELLO\1\0"))
 BOTH(curve_welcome, COMMAND("CURVE", 1, "\7WELCOMEx"))
 BOTH(curve_error, COMMAND("CURVE", 1, "\5ERROR\3" "400"))
 
-/* A HELLO of the right length with empty content. */
+/* A HELLO of the right length without valid contents. */
 BOTH(curve_noise,
      {.mechanism = "CURVE", .flags = 4, .frame_length = 200, .frame = "\5HELLO\1\0"
       "0123456789012345678901234567890123456789012345678901234567890123456789"

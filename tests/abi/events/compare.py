@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares target/events/played.tsv with libzmq-4.3.5.tsv; called by run.sh. With --write: writes differences.tsv anew.
+"""Compares target/events/played.tsv with libzmq-4.3.5.tsv. run.sh calls it. With --write, it rewrites differences.tsv.
 
 Both tables have a line for each call and each event, situation after situation: version of the events, situation, socket,
-what it is, value, address (version 2: both addresses). differences.tsv has the lines that are in one of them only: the
-reason, `-` (libzmq's) or `+` (ours), and the line.
+call or event, value, address (version 2: both addresses). differences.tsv has the lines of only one table: the reason, `-`
+(libzmq's line) or `+` (our line), and the line.
 """
 
 import difflib
@@ -17,7 +17,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 
 
 def situations(path):
-    """The lines of a table by version and situation, in its order."""
+    """Returns the lines of a table by version and situation, in the table's order."""
     found = {}
     for line in path.read_text().splitlines():
         version, name, rest = line.split("\t", 2)
@@ -31,7 +31,7 @@ def difference(theirs, ours):
 
 
 def expected():
-    """The lines of differences.tsv by version and situation, and the reason of each."""
+    """Returns the lines of differences.tsv by version and situation, and the reason of each line."""
     found, reasons = {}, {}
     for line in (HERE / "differences.tsv").read_text().splitlines():
         if not line or line.startswith("#"):

@@ -1,4 +1,4 @@
-/* Endpoints that are connected, with a peer there and without. */
+/* Situations with connected endpoints, with a peer and without. */
 #include "play.h"
 
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ static void disconnected(const char *transport)
     struct watched *client = client_of("client", ZMQ_PUSH);
     const char *end = meet(server, client, transport);
     do_disconnect(client, end);
-    /* libzmq ends the stream with the socket's next call. */
+    /* libzmq ends the stream in the socket's next call. */
     fence();
     until(server, ZMQ_EVENT_DISCONNECTED);
     do_disconnect(client, end);
@@ -74,7 +74,7 @@ static void found_again(const char *transport)
     do_close(server);
     until(client, ZMQ_EVENT_DISCONNECTED);
     do_bind(again, end);
-    /* The number of attempts depends on time. */
+    /* The number of attempts depends on the timing. */
     pass(client, ZMQ_EVENT_CONNECTED);
     until(client, ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
     until(again, ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
@@ -83,7 +83,7 @@ static void found_again(const char *transport)
     do_close(again);
 }
 
-/* ---- nobody there */
+/* ---- endpoints without a listener */
 
 static void nobody_there(const char *transport)
 {
@@ -134,7 +134,7 @@ static void once(const char *transport, int interval)
     const char *end = nobody(transport);
     set(client, ZMQ_RECONNECT_IVL, interval);
     do_connect(client, end);
-    /* Over ipc the attempt is over at once. */
+    /* Over ipc the attempt ends at once. */
     until(client, ZMQ_EVENT_CLOSED);
     settle();
     do_disconnect(client, end);
@@ -178,7 +178,7 @@ static void immediate(const char *transport)
     do_close(client);
 }
 
-/* The file no longer has a listener. */
+/* The ipc file has lost its listener. */
 static void stale(const char *transport)
 {
     struct watched *client = client_of("client", ZMQ_PUSH);
@@ -193,7 +193,7 @@ static void stale(const char *transport)
     do_close(client);
 }
 
-/* The system says no at once. */
+/* The system refuses the connection at once. */
 static void unreachable(const char *transport)
 {
     struct watched *client = client_of("client", ZMQ_PUSH);
@@ -203,7 +203,7 @@ static void unreachable(const char *transport)
     do_close(client);
 }
 
-/* Its backlog is full: new connections stay unanswered. */
+/* Returns an endpoint with a full backlog, where new connections get no answer. */
 static const char *full(int *listener, int *guest)
 {
     const char *end;

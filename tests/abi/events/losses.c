@@ -1,4 +1,4 @@
-/* Peers that go, fall silent or are not wanted, in a handshake and after it. */
+/* Situations with peers that disconnect, stop answering or are refused, in a handshake and after it. */
 #include "play.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static struct watched *client_of(const char *name, int type)
 static const char READY[] = "\5READY\13Socket-Type\0\0\0\4PUSH";
 static const char READY_PULL[] = "\5READY\13Socket-Type\0\0\0\4PULL";
 
-/* A peer of this PULL that has shaken hands. */
+/* Returns a peer of this PULL with a completed handshake. */
 static int guest_of(struct watched *server, const char *transport)
 {
     int guest;
@@ -59,7 +59,7 @@ static void peer_half_closes(const char *transport)
     do_close(server);
 }
 
-/* No PONG comes. */
+/* The peer does not answer with a PONG. */
 static void no_pong(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);
@@ -69,7 +69,7 @@ static void no_pong(const char *transport)
     do_close(server);
 }
 
-/* The peer grants a tenth of a second, and falls silent. */
+/* The peer sends a PING with a time to live of 0.1 seconds, and then stops sending. */
 static void no_ping(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);
@@ -94,7 +94,7 @@ static void no_pong_for_client(const char *transport)
     do_close(client);
 }
 
-/* ---- frames that may not be sent after the handshake */
+/* ---- frames that are invalid after the handshake */
 
 static void sent_afterwards(const char *transport, int flags, const char *body, size_t length)
 {
@@ -107,7 +107,7 @@ static void sent_afterwards(const char *transport, int flags, const char *body, 
     }
     guest = guest_of(server, transport);
     raw_frame(guest, flags, body, length);
-    /* In libzmq, a command that is not known is no reason. */
+    /* libzmq keeps the connection after an unknown command. */
     if (flags == 4)
         settle();
     else
@@ -135,7 +135,7 @@ static void ends_early(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);
     do_bind(server, fresh(transport));
-    /* To close it, with something in it to read, would be a reset. */
+    /* Closing a stream with unread data would reset it, so this shuts down only one direction. */
     shutdown(raw_connect(endpoint_of(server, "bound")), SHUT_WR);
     until(server, ZMQ_EVENT_DISCONNECTED);
     do_close(server);
@@ -247,7 +247,7 @@ static void unbound_shaking(const char *transport)
     do_close(server);
 }
 
-/* ---- endpoints that are given up */
+/* ---- endpoints that the library gives up */
 
 static void lost_once(const char *transport, int interval)
 {
@@ -298,7 +298,7 @@ static void server_closed_and_stop(const char *transport)
     do_close(client);
 }
 
-/* ---- peers that are not wanted */
+/* ---- refused peers */
 
 static void filtered(const char *transport)
 {

@@ -1,4 +1,4 @@
-/* Sockets, their monitors and the table. */
+/* Implements play.h: sockets, their monitors and the table. */
 #include "play.h"
 
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Missing from a libzmq without the draft interface. */
+/* A libzmq without the draft interface lacks this function. */
 extern int zmq_socket_monitor_versioned(void *, const char *, uint64_t, int, int) __attribute__((weak));
 
 void *context;
@@ -25,8 +25,8 @@ static struct {
 } aliases[32];
 static int alias_count;
 
-/* A limit on a call that should return at once: a library that does not say what is waited for is told from one
- * that takes its time. */
+/* Returns the time limit in milliseconds for an expected event. It distinguishes a library that never reports the event
+ * from a slow one. */
 static int patience(void)
 {
     const char *value = getenv("EVENTS_PATIENCE");
@@ -83,7 +83,7 @@ void call(const char *text, const char *alias)
     alias_count++;
 }
 
-/* The number behind the last colon, -1 if there is no number. */
+/* Returns the number after the last colon, or -1 without a number. */
 static int port_of(const char *text)
 {
     const char *colon = strrchr(text, ':');
@@ -92,7 +92,7 @@ static int port_of(const char *text)
     return colon && end != colon + 1 && (*end == '\0' || *end == '/') ? (int)port : -1;
 }
 
-/* An address with the names of this run taken out of it. */
+/* Returns an address without the names and ports of this run. */
 static const char *address(const char *text)
 {
     static char shown[2][512];
@@ -187,7 +187,7 @@ static int result(const struct watched *watched, const char *what, int rc, const
 int do_bind(struct watched *watched, const char *endpoint)
 {
     int rc = zmq_bind(watched->socket, endpoint);
-    /* Telling the monitor, libzmq may overwrite errno. */
+    /* libzmq may overwrite errno when it reports to the monitor. */
     line(watched, "bind", rc == 0 ? "0" : watched->monitor ? "fails" : errno_name(zmq_errno()), address(endpoint), NULL);
     return rc;
 }
@@ -242,7 +242,7 @@ const char *endpoint_of(struct watched *watched, const char *alias)
         die("ZMQ_LAST_ENDPOINT");
     if (alias) {
         char bare[256];
-        /* By the part behind the transport, which a table may show with it or without. */
+        /* The alias replaces the part after the transport, because a table may show it with the transport or without. */
         snprintf(bare, sizeof bare, "%s", strstr(end, "://") ? strstr(end, "://") + 3 : end);
         if (*bare && bare[strlen(bare) - 1] == '/')
             bare[strlen(bare) - 1] = '\0';
@@ -270,7 +270,7 @@ const char *nobody(const char *transport)
     if (!strcmp(transport, "ipc")) {
         snprintf(end, sizeof end, "ipc://%s/nobody", directory);
     } else {
-        /* Bound by us and not listening: no other process gets this port. */
+        /* Bind the port without listening, so that no other process gets it. */
         struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t length = sizeof name;
         int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -309,7 +309,7 @@ static const char *event_name(uint64_t event)
     return "?";
 }
 
-/* Name of a descriptor from its earlier events. */
+/* Returns the name of a descriptor from its earlier events. */
 static const char *descriptor(struct watched *watched, uint64_t event, int fd)
 {
     int index;
@@ -352,7 +352,7 @@ static const char *value_of(struct watched *watched, uint64_t event, const uint6
     case ZMQ_EVENT_CLOSED:
     case ZMQ_EVENT_DISCONNECTED: return descriptor(watched, event, (int)values[0]);
     case ZMQ_EVENT_CONNECT_RETRIED:
-        /* With a longest interval it is exact, else a random part is added to it. */
+        /* The interval is exact if a longest interval is set. Otherwise it has a random part. */
         if (watched->socket && !zmq_getsockopt(watched->socket, ZMQ_RECONNECT_IVL_MAX, &interval, &size) && interval)
             break;
         if (watched->socket && !zmq_getsockopt(watched->socket, ZMQ_RECONNECT_IVL, &interval, &size)
@@ -370,7 +370,7 @@ static const char *value_of(struct watched *watched, uint64_t event, const uint6
     return text;
 }
 
-/* One part of an event. Returns its size, -1 if no part came. */
+/* Receives one part of an event. Returns its size, or -1 if no part arrived. */
 static int part(void *monitor, void *bytes, size_t size)
 {
     int rc = zmq_recv(monitor, bytes, size - 1, 0);
@@ -380,7 +380,7 @@ static int part(void *monitor, void *bytes, size_t size)
     return rc;
 }
 
-/* Takes the next event, within `time`; 0 if no event came. */
+/* Receives the next event within `time`. Returns 0 if no event arrived. */
 static uint64_t take(struct watched *watched, int time, int shown)
 {
     char first[512], second[512];
@@ -443,7 +443,7 @@ void pass(struct watched *watched, int event)
     wait_for(watched, event, 0);
 }
 
-/* Has the I/O thread, of which there is one, make connections and end them: pending work is then complete. */
+/* Makes the only I/O thread open and close connections. Its earlier work is complete afterwards. */
 void fence(void)
 {
     int round, index, linger = 0, wait = patience();
@@ -534,7 +534,7 @@ static void play(const struct situation *what)
     exit(0);
 }
 
-/* Runs in a separate process: a library may abort in one situation. The caller removes the files that it leaves. */
+/* Plays a situation in a separate process, because a library may abort in it. The caller removes the remaining files. */
 static void run(const struct situation *what)
 {
     pid_t child;

@@ -1,5 +1,5 @@
-/* Building blocks of the situations. A situation creates sockets, watches them, acts on them and says until when it
- * reads their events. Every call and every event becomes one line of the table. */
+/* Building blocks of the situations. A situation creates sockets, watches them, calls them and reads their events up to
+ * a given event. Each call and each event becomes a line of the table. */
 #ifndef PLAY_H
 #define PLAY_H
 
@@ -12,7 +12,7 @@
 
 #include "zmq.h"
 
-/* An hour, for an interval that a situation does not wait for. */
+/* An hour in milliseconds, for an interval that ends after the situation. */
 #define LONG 3600000
 
 /* A socket with its monitor. */
@@ -50,12 +50,12 @@ extern const struct situation unbind_situations[];
 extern void *context;
 /* Version of the events. */
 extern int version;
-/* A directory of this situation's own, in TMPDIR. */
+/* The directory of this situation in TMPDIR. */
 extern const char *directory;
 
-/* Creates a socket with a ZMQ_LINGER of 0, and watches it. A table knows it by this name. */
+/* Creates a socket with a ZMQ_LINGER of 0, and watches it. The table shows it under this name. */
 struct watched *watch(const char *name, int type);
-/* As above, without a monitor: its calls are in the table, its events are not. */
+/* As `watch`, without a monitor. The table has the calls of this socket, but not its events. */
 struct watched *unwatched(const char *name, int type);
 void set(struct watched *watched, int option, int value);
 void set_text(struct watched *watched, int option, const char *value);
@@ -66,21 +66,21 @@ int do_connect(struct watched *watched, const char *endpoint);
 int do_unbind(struct watched *watched, const char *endpoint);
 int do_disconnect(struct watched *watched, const char *endpoint);
 int do_send(struct watched *watched, const char *text);
-/* Waits for a peer or for room; not in the table. */
+/* Sends, and waits for a peer or for room. The table omits this call. */
 int send_waiting(struct watched *watched, const char *text);
 int do_recv(struct watched *watched, int flags);
 /* Closes the socket and reads its events to the end. */
 void do_close(struct watched *watched);
-/* As above, but later reports are left out. */
+/* Closes the socket, and omits later events. */
 void close_unread(struct watched *watched);
-/* Binds the first, connects the second with it and waits until both know. */
+/* Binds the first socket, connects the second one to it, and waits until both report the handshake. */
 const char *meet(struct watched *bound, struct watched *connected, const char *transport);
-/* Any other call. */
+/* Writes a line for any other call. */
 void note(const struct watched *watched, const char *what, int result);
 
-/* Value of ZMQ_LAST_ENDPOINT. Later it is called by `alias` in the table, if that is not null. */
+/* Returns the value of ZMQ_LAST_ENDPOINT. If `alias` is not null, the table shows the endpoint under this name later. */
 const char *endpoint_of(struct watched *watched, const char *alias);
-/* A new endpoint of this transport for zmq_bind, and an endpoint without a listener. */
+/* Return a new endpoint of this transport for zmq_bind, and an endpoint without a listener. */
 const char *fresh(const char *transport);
 const char *nobody(const char *transport);
 /* From now on the table shows `text` as `alias`. */
@@ -88,14 +88,14 @@ void call(const char *text, const char *alias);
 
 /* Reads events into the table up to the next one of this kind. */
 void until(struct watched *watched, int event);
-/* As `until`, but the event and those before it are left out: their order or their number is the system's. */
+/* As `until`, but omits the event and the events before it, because their order or their number depends on the system. */
 void pass(struct watched *watched, int event);
-/* Lets everything that has begun come to its end, then reads the events that there are. */
+/* Waits until all started work is finished, and reads the available events. */
 void settle(void);
 /* As `settle`, but received messages stay unread. */
 void fence(void);
 
-/* Plain sockets, as peers that do not speak ZMTP or speak it badly. Addresses are endpoints. */
+/* Plain sockets, for peers that do not speak ZMTP or speak it wrongly. Addresses are endpoints. */
 int raw_listen(const char *transport, const char **endpoint);
 int raw_accept(int listener);
 int raw_connect(const char *endpoint);
@@ -103,12 +103,12 @@ void raw_write(int fd, const void *bytes, size_t length);
 void raw_read(int fd, void *bytes, size_t length);
 /* Reads until the other side has closed. */
 void raw_drain(int fd);
-/* Greets as ZMTP 3.1 with this mechanism, and takes the other's greeting. */
+/* Sends a greeting of ZMTP 3.1 with this mechanism, and reads the greeting of the other side. */
 void raw_greet(int fd, const char *mechanism, int as_server);
 /* Sends one frame. */
 void raw_frame(int fd, int flags, const void *body, size_t length);
 
-/* A thread that answers ZAP requests with this status, or wrongly. `zap_stop` ends it. */
+/* Starts a thread that answers ZAP requests with this status, or with an error below. `zap_stop` ends it. */
 enum { ZAP_BAD_VERSION = 1, ZAP_BAD_ID = 2, ZAP_SHORT = 3 };
 void zap_start(int status);
 

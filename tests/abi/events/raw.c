@@ -1,4 +1,4 @@
-/* Peers that are no ZeroMQ sockets: plain streams, and a ZAP handler with scripted answers. */
+/* Peers from plain streams, and a ZAP handler with scripted answers. */
 #include "play.h"
 
 #include <netinet/in.h>
@@ -37,7 +37,7 @@ static socklen_t name_of(const char *endpoint, struct sockaddr_storage *name)
 
 static int stream(const struct sockaddr_storage *name)
 {
-    /* Not for ever, if the library has forgotten us. */
+    /* Limits the wait for a library that never answers. */
     struct timeval limit = {.tv_sec = 120};
     int fd = socket(name->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit))
@@ -86,7 +86,7 @@ int raw_connect(const char *endpoint)
 
 void raw_write(int fd, const void *bytes, size_t length)
 {
-    /* The other side may already have closed it. */
+    /* The other side may have closed the stream already. */
     if (send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length && errno != EPIPE && errno != ECONNRESET)
         die("write");
 }
@@ -141,7 +141,7 @@ static void zap_answer(void *unused)
     zmq_setsockopt(handler, ZMQ_LINGER, &linger, sizeof linger);
     if (zmq_bind(handler, "inproc://zeromq.zap.01"))
         die("zap");
-    /* The situation waits for this one. */
+    /* The situation waits for this socket's message. */
     void *ready = zmq_socket(context, ZMQ_PAIR);
     zmq_setsockopt(ready, ZMQ_LINGER, &linger, sizeof linger);
     zmq_connect(ready, "inproc://zap-ready");

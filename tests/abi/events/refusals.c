@@ -1,4 +1,4 @@
-/* Handshakes of ZeroMQ sockets that do not agree: mechanisms, keys, ZAP. */
+/* Situations with handshakes of ZeroMQ sockets that do not match: mechanisms, keys, ZAP. */
 #include "play.h"
 
 #include <string.h>
@@ -33,21 +33,21 @@ static void secure(struct watched *watched, enum mechanism mechanism)
     }
 }
 
-/* Events that are waited for. */
+/* Expected events. */
 enum outcome {
     SUCCESS,
-    /* Both ends lose each other. */
+    /* Both ends disconnect. */
     FAILURE,
-    /* The same. A race decides whether libzmq's client tries again. */
+    /* Both ends disconnect. A race decides whether libzmq's client retries. */
     REFUSAL,
     /* Both wait until the client gives up. */
     SILENCE,
-    /* The server reports it. A race decides whether libzmq then ends the stream or waits for ZMQ_HANDSHAKE_IVL. */
+    /* The server reports the failure. A race decides whether libzmq then ends the stream or waits for ZMQ_HANDSHAKE_IVL. */
     REPORT_AUTH,
     REPORT_PROTOCOL
 };
 
-/* Both ends with their mechanisms. The client's view is read to its end, then the server's. */
+/* Connects both ends with their mechanisms. Reads the events of the client first, and then the events of the server. */
 static void shake(const char *transport, enum mechanism mine, enum mechanism yours, int status, enum outcome outcome,
                   int stop)
 {
@@ -90,7 +90,7 @@ static void shake(const char *transport, enum mechanism mine, enum mechanism you
         until(server, ZMQ_EVENT_DISCONNECTED);
         do_disconnect(client, end);
         close_unread(client);
-        /* libzmq's socket does not always come to an end now. */
+        /* libzmq's socket does not always finish closing here. */
         close_unread(server);
         return;
     case REPORT_AUTH:
@@ -151,7 +151,7 @@ static void refused_and_stop(const char *transport)
     shake(transport, NOTHING, NOTHING, 400, REFUSAL, ZMQ_RECONNECT_STOP_HANDSHAKE_FAILED);
 }
 
-/* A domain without a handler. */
+/* The server has a ZAP domain, but no handler. */
 static void no_handler(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_PULL);
@@ -171,7 +171,7 @@ static void no_handler(const char *transport)
     do_close(server);
 }
 
-/* Socket types that do not speak with each other. */
+/* The socket types are incompatible. */
 static void types(const char *transport)
 {
     struct watched *server = watch("server", ZMQ_REP);

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The events of zmq_socket_monitor, and what the calls around them return, in about two hundred situations: those of this
-# library beside those of libzmq 4.3.5, which are recorded in libzmq-4.3.5.tsv.
+# Compares the events of zmq_socket_monitor, and the results of the calls around them, in about two hundred situations. The events
+# of libzmq 4.3.5 are recorded in libzmq-4.3.5.tsv.
 #
-#   tests/abi/events/run.sh                 compares the library that the suites share
+#   tests/abi/events/run.sh                 compares the shared library of the suites
 #   tests/abi/events/run.sh LIBDIR          compares the libzmq.so.5, or else libzmq.so, in LIBDIR
-#   tests/abi/events/run.sh LIBDIR NAME     plays the situations whose names begin so, and shows what comes
-#   tests/abi/events/run.sh record          plays libzmq 4.3.5 and writes the table anew: version 1 of the events on the stable
-#                                       library, version 2 on one with drafts and WebSocket
+#   tests/abi/events/run.sh LIBDIR NAME     plays the situations whose names begin with NAME, and prints their lines
+#   tests/abi/events/run.sh record          plays libzmq 4.3.5 and rewrites its table: version 1 of the events on the stable
+#                                       library, version 2 on a library with drafts and WebSocket
 #
-# Permitted differences are in differences.tsv, each line with its reason, which is a row of docs/reference/events.md. After a
-# change, `tests/abi/events/compare.py --write` rewrites it from the last run: new lines have the reason `?`. Ends with
+# differences.tsv has the permitted differences, each line with its reason, which is a row of docs/reference/events.md. After a
+# change, `tests/abi/events/compare.py --write` rewrites it from the last run. New lines have the reason `?`. Ends with
 # `events: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -euo pipefail
 
@@ -22,12 +22,12 @@ TMPDIR=$(mktemp -d /tmp/events.XXXXXX)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 
-# build LIBRARY: the program, for any of them. It runs without the parts of the draft interface that the library lacks.
+# build LIBRARY: builds the program for any library. It runs without the parts of the draft interface that the library lacks.
 build() {
     "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -O1 -I "$root/include" "$here"/*.c "$1" -pthread -o "$out/events"
 }
 
-# play LIBDIR VERSION [NAME]
+# play LIBDIR VERSION [NAME]: prints the table of the library in LIBDIR.
 play() {
     LD_LIBRARY_PATH=$1 timeout 1800 "$out/events" "${@:2}"
 }
@@ -37,7 +37,7 @@ if [[ ${1:-} == record ]]; then
     "$root/scripts/libzmq-baseline.sh" --ws
     stable=$target/baseline/libzmq/lib drafts=$target/baseline/libzmq-ws/lib
     build "$drafts/libzmq.so.5"
-    # It aborts in one of them, as the table says.
+    # libzmq aborts in one situation, as the table shows.
     { play "$stable" 1 && play "$drafts" 2; } >"$out/recorded.tsv"
     mv "$out/recorded.tsv" "$here/libzmq-4.3.5.tsv"
     wc -l "$here/libzmq-4.3.5.tsv"

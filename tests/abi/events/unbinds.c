@@ -1,5 +1,5 @@
-/* Fate of peers and of their messages after zmq_unbind and zmq_disconnect, and after the endpoint is bound or
- * connected again. Only calls are shown: the events of these are in the other files. */
+/* Situations with peers and their messages after zmq_unbind and zmq_disconnect, and after the endpoint is bound or
+ * connected again. The table shows only their calls. Other files have the events of such calls. */
 #include "play.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void say(struct watched *watched, int type)
         do_send(watched, text);
 }
 
-/* Everything there is, to the EAGAIN behind it. */
+/* Receives all queued messages, and the EAGAIN after them. */
 static void hear(struct watched *watched, int type)
 {
     if (receives(type))
@@ -37,7 +37,7 @@ static void hear(struct watched *watched, int type)
             ;
 }
 
-/* A message that must come, however long it takes to find the other side. */
+/* Sends a message that must arrive, and waits for the connection as long as necessary. */
 static void expect(struct watched *from, int from_type, struct watched *to, int to_type)
 {
     char text[16];
@@ -52,7 +52,7 @@ static void expect(struct watched *from, int from_type, struct watched *to, int 
     do_recv(to, 0);
 }
 
-/* One letter a step; the first of a pair is the server's. */
+/* Executes a step, which is one letter. In a pair of letters, the first belongs to the server. */
 static void step(char letter)
 {
     switch (letter) {
@@ -69,7 +69,7 @@ static void step(char letter)
     case 'r': hear(server, server_type); break;
     case 'R': hear(client, client_type); break;
     case 'e':
-        /* With PUB, a subscription that is on its way is not waited for. */
+        /* With PUB, the test does not wait for a subscription in transit. */
         if (server_type == ZMQ_PUB)
             break;
         expect(client, client_type, server, server_type);

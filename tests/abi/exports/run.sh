@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The symbols that the library exports, built with its default features and with all that are released: exactly those of libzmq.
+# Checks that the library exports exactly the symbols of libzmq, built with its default features and with all released features.
 #
 #   tests/abi/exports/run.sh
 #
@@ -11,7 +11,7 @@ cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 scripts/need.sh cargo:cargo gcc:gcc nm:binutils
 released=$(tests/lib/build.sh library)
-# The default features: how fast it is does not matter here.
+# Builds the default features without optimisation, because the speed does not matter here.
 cargo build -p tautline-libzmq >&2
 code=0
 for library in "$target/debug/libzmq.so" "$released/libzmq.so"; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Compares the answers of each sending socket type, in each state of its connection, with those recorded from libzmq 4.3.5.
+# Compares the answers of each sending socket type, in each state of its connection, with the recorded answers of libzmq 4.3.5.
 #
-#   tests/abi/states/run.sh            our library; tautline.tsv has the rows where it differs, with the reasons
+#   tests/abi/states/run.sh            our library; tautline.tsv has its differing rows, with the reasons
 #   tests/abi/states/run.sh baseline   libzmq itself, with its draft interface
-#   tests/abi/states/run.sh record     prints libzmq's table anew
-#   CASES="silent 0" ...           only the cases whose name, STATE IMMEDIATE TYPE, contains that
+#   tests/abi/states/run.sh record     records libzmq's answers and prints the table
+#   CASES="silent 0" ...           only the cases with this text in their name, STATE IMMEDIATE TYPE
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

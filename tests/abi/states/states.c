@@ -1,13 +1,13 @@
 /* Answers of a sending socket in each state of its connection: zmq_send, ZMQ_EVENTS, zmq_poll and zmq_recv, each as the first
- * call after the state was reached; then its events and a send when it has taken note of everything.
+ * call in the state. The last answers are its events and a send after the socket has processed all commands.
  *
  *   states TABLE...       compares the answers with the tables; a later table overrides an earlier one
- *   states --racy TABLE   the same on libzmq, whose answers in some states depend on which of two threads is faster
- *   states --record       prints the table of the library that it runs on
- *   CASES=WORD ...        only cases whose name (STATE IMMEDIATE TYPE) contains it; PROGRESS=1 names each as it begins
+ *   states --racy TABLE   compares libzmq, whose answers in some states depend on a race of two threads
+ *   states --record       prints the table of the linked library
+ *   CASES=WORD ...        only cases with WORD in their name (STATE IMMEDIATE TYPE); PROGRESS=1 prints each name at its start
  *
- * The peer is a TCP socket of this program that speaks just enough ZMTP to bring a state about. The test waits for events and not for a time: a
- * state is reached when the monitor has reported its event and the I/O thread has finished its earlier work.
+ * The peer is a TCP socket of this program that speaks the part of ZMTP that the states need. The test waits for events and not for a
+ * time: a state is reached when the monitor has reported its event and the I/O thread has finished its earlier work.
  */
 #define _GNU_SOURCE
 #define ZMQ_BUILD_DRAFT_API
@@ -23,7 +23,7 @@
 
 #include "zmq.h"
 
-/* A call that must not fail: without it there is no answer to compare. */
+/* A call that must not fail, because the answer depends on it. */
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
         if ((call) < 0) {                                                                                    \
@@ -54,7 +54,7 @@ static const struct type types[] = {
 enum conduct {
     NOBODY,     /* refuses the connection */
     NAMELESS,   /* its name is unknown to the resolver */
-    SILENT,     /* accepts the connection and says nothing */
+    SILENT,     /* accepts the connection and stays silent */
     CLOSES,     /* accepts the connection and closes it */
     HTTP,       /* speaks HTTP, and closes */
     GREETS,     /* greets with the mechanism of `says` */
@@ -63,8 +63,8 @@ enum conduct {
     HANGS_UP,   /* greets with the mechanism of `says`, and closes when it has the first command */
     STRANGER,   /* is of a type that does not fit */
     UP,         /* finishes the handshake */
-    LEAVES,     /* the same, then closes; nobody is there any more */
-    RETURNS,    /* the same, and finishes another handshake */
+    LEAVES,     /* finishes the handshake and closes for good */
+    RETURNS,    /* finishes the handshake, closes, and finishes another handshake */
     BREAKS      /* finishes the handshake, then breaks the protocol */
 };
 
@@ -85,7 +85,7 @@ struct state {
     int options;
     const char *says;
     const char *status;
-    /* The event that comes when it is reached. */
+    /* The event that reports the state. */
     int event;
 };
 
@@ -131,8 +131,8 @@ static const struct state states[] = {
     {"breaks", BREAKS, 0, "NULL", NULL, ZMQ_EVENT_DISCONNECTED},
 };
 
-/* The first call in a state; `REST` is the last part of a message whose first part it was, after a while. The final answers:
- * the events and a send. */
+/* The first call in a state. `REST` sends the last part of a message after the first part and a wait. `LATER` stands for the final
+ * answers: the events and a send. */
 enum question { SEND, SEND_WAITING, REST, EVENTS, POLL, RECEIVE, LATER, QUESTIONS };
 static const char *const questions[] = {"send", "send with a timeout", "rest", "events", "poll", "receive", "later"};
 
@@ -153,7 +153,7 @@ static int listener(struct sockaddr_in *address, int backlog) {
     address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     MUST(bind(fd, (struct sockaddr *)address, sizeof *address));
     MUST(getsockname(fd, (struct sockaddr *)address, &size));
-    /* A port that is bound without a listener refuses every connection, and no other process gets it. */
+    /* A bound port without a listener refuses all connections, and no other process gets it. */
     if (backlog > 0) MUST(listen(fd, backlog));
     return fd;
 }
@@ -196,7 +196,7 @@ static void say_ready(int fd, const char *type) {
 
 static void say_error(int fd, const char *mechanism, const char *status) {
     unsigned char error[16] = "\004\012\005ERROR\003";
-    if (strcmp(mechanism, "PLAIN") == 0) { /* as libzmq's servers spell it */
+    if (strcmp(mechanism, "PLAIN") == 0) { /* the spelling of libzmq's servers */
         memcpy(error, "\004\011^RROR\003", 8);
         memcpy(error + 8, status, 3);
         say(fd, error, 11);
@@ -243,14 +243,14 @@ static void end(void *socket, void *monitoring) {
     MUST(zmq_close(socket));
 }
 
-/* Closes without leaving the port in TIME_WAIT: there are more connections in a minute than ports. */
+/* Closes without leaving the port in TIME_WAIT, because the test needs more connections a minute than there are ports. */
 static void reset(int fd) {
     struct linger none = {1, 0};
     MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none));
     close(fd);
 }
 
-/* The I/O thread has done all that it was told before: it obeys in turn, and what it is told here shows. */
+/* Waits until the I/O thread has processed all earlier commands. It works in order, so the visible effect of a new command is enough. */
 static void barrier(void) {
     static struct sockaddr_in address;
     static int listening = -1;
@@ -324,7 +324,7 @@ static const char *polled(void *socket) {
     return bits(item.revents);
 }
 
-/* The socket takes note of everything between the parts of a message, of a type that has such messages. */
+/* Sends a message in two parts. Between the parts the socket processes all commands. Skips types without multipart messages. */
 static const char *try_parts(void *socket, int type, uint32_t peer) {
     if (type == ZMQ_STREAM || type == ZMQ_RADIO || type == ZMQ_CLIENT || type == ZMQ_PEER || type == ZMQ_CHANNEL ||
         type == ZMQ_SCATTER)
@@ -361,7 +361,7 @@ static void *open_socket(const struct type *type, const struct state *state, int
     void *socket = zmq_socket(context, type->number);
     if (socket == NULL) return NULL;
     set(socket, ZMQ_LINGER, 0);
-    /* A blocking send comes back: its answer shows if it waits. */
+    /* With this timeout a blocking send returns, and its error shows that it waited. */
     set(socket, ZMQ_SNDTIMEO, 10);
     set(socket, ZMQ_IMMEDIATE, immediate);
     set(socket, ZMQ_RECONNECT_IVL, state->options & ONCE ? -1 : 60000);
@@ -388,7 +388,7 @@ static void *open_socket(const struct type *type, const struct state *state, int
     return socket;
 }
 
-/* Brings the state about. */
+/* Brings the connection into the state. */
 static void reach(const struct type *type, const struct state *state, int *listening, int *fd, void *monitoring) {
     if (state->conduct != NOBODY && state->conduct != NAMELESS) MUST(*fd = accept(*listening, NULL, NULL));
     switch (state->conduct) {
@@ -440,7 +440,7 @@ static void reach(const struct type *type, const struct state *state, int *liste
 }
 
 /* Answers after the socket has processed all commands. The socket and the I/O thread may answer each other several times, so
- * they get more turns until the expected answer is there. */
+ * they get more turns until the expected answer arrives. */
 static void settle(void *socket, const struct type *type, uint32_t peer, char *later, const char *expected) {
     for (int round = 0; round < 2000; round++) {
         barrier();
@@ -451,7 +451,7 @@ static void settle(void *socket, const struct type *type, uint32_t peer, char *l
             continue;
         }
         snprintf(later, ANSWER, "%s,%s", now, try_send(socket, type->number, peer, ZMQ_DONTWAIT));
-        /* A REQ that has sent may not try again. */
+        /* A REQ that has sent cannot send again. */
         if (expected == NULL || strcmp(later, expected) == 0 || type->number == ZMQ_REQ) break;
     }
 }
@@ -464,7 +464,7 @@ static void examine(const struct type *type, const struct state *state, int imme
     int listening = listener(&address, state->conduct == NOBODY || state->conduct == NAMELESS ? 0 : 4), fd = -1;
     void *socket = open_socket(type, state, immediate), *monitoring = monitor(socket, ++serial);
     sprintf(text, "tcp://127.0.0.1:%d", ntohs(address.sin_port));
-    /* No label is longer than 63 letters: the resolver rejects it without a query. */
+    /* A label must not be longer than 63 letters, so the resolver rejects this name without a query. */
     if (state->conduct == NAMELESS) sprintf(text, "tcp://%0100d.invalid:5555", 0);
     if (type->number == ZMQ_PEER)
         MUST((peer = zmq_connect_peer(socket, text)) == 0 ? -1 : 0);
@@ -487,11 +487,11 @@ struct row {
     char answers[QUESTIONS][ANSWER];
 };
 
-/* By state, ZMQ_IMMEDIATE and type. */
+/* Indexed by state, ZMQ_IMMEDIATE and type. */
 static struct row table[COUNT(states)][2][COUNT(types)];
 static int known[COUNT(states)][2][COUNT(types)];
 
-/* True if this type has such a state. */
+/* True if this type can be in this state. */
 static int applies(const struct type *type, const struct state *state, int immediate) {
     if (type->number == ZMQ_STREAM)
         return !(state->options & STOP_HANDSHAKE) && (state->conduct == NOBODY || state->conduct == NAMELESS ||
@@ -553,7 +553,7 @@ static int is_open(const char *answer) {
     return strstr(answer, "ok") != NULL || strstr(answer, "out") != NULL;
 }
 
-/* If two threads race, the recorded answer is that of the previous state, which programs mostly see. */
+/* If two threads race, records the answer of the previous state, which programs mostly see. */
 static void record(size_t s, int immediate, size_t t) {
     struct row *row = &table[s][immediate][t];
     for (int q = 0; q < QUESTIONS; q++) {
@@ -567,7 +567,7 @@ static void record(size_t s, int immediate, size_t t) {
     known[s][immediate][t] = 1;
 }
 
-/* In libzmq the socket and the I/O thread settle an end in several steps, and a call may see it in the midst of them. */
+/* True if libzmq may give this answer. Its socket and I/O thread end a connection in several steps, and a call may come between them. */
 static int may_be(const struct row *row, int question, const char *answer) {
     const char *later = row->answers[LATER], *send = strchr(later, ',');
     if (question == LATER || send == NULL) return 0;
@@ -602,7 +602,7 @@ int main(int argc, char **argv) {
     MUST(zmq_curve_keypair(public_key, secret_key));
     for (size_t s = 0; s < COUNT(states); s++)
         for (int immediate = 0; immediate < 2; immediate++) {
-            /* A new one each time: its end waits until the closed sockets are gone, of which there would be thousands. */
+            /* Use a new context each time, because its end waits for thousands of closed sockets. */
             context = zmq_ctx_new();
             MUST(zmq_ctx_set(context, ZMQ_MAX_SOCKETS, 60000));
             for (size_t t = 0; t < COUNT(types); t++) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The code for macOS and the BSDs, on Linux: built with `--cfg tautline_bsd`, which puts an imitation of macOS's calls under it
-# (crates/io/src/imitation.rs). It shows that our code for those systems uses the calls as intended. It
-# cannot show the behaviour of their kernels.
+# Tests the code for macOS and the BSDs on Linux. `--cfg tautline_bsd` builds it on an imitation of macOS's calls
+# (crates/io/src/imitation.rs). The tests show that our code for those systems uses the calls as intended. They cannot show
+# the behaviour of the other kernels.
 #
 #   tests/host/bsd/run.sh             the tests of crates io and core, libzmq's own tests (its stable interface), tests/abi/c, tests/wire/interop
-#   tests/host/bsd/run.sh PART...     some of them: units upstream abi interop
+#   tests/host/bsd/run.sh PART...     some of these parts: units upstream abi interop
 #
 # Known failures on such systems are in expected.tsv. Ends with `bsd: N passed, N failed, N skipped`.
 set -uo pipefail
@@ -16,23 +16,23 @@ parts=${*:-units upstream abi interop}
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 logs=$target/bsd/log
 mkdir -p "$logs"
-# What is built for the tests themselves is that of the other suites.
+# The tests themselves use the builds of the other suites.
 if [[ -n ${RUSTFLAGS:-} ]]; then tests=(env RUSTFLAGS="$RUSTFLAGS"); else tests=(env -u RUSTFLAGS); fi
 tests+=(CARGO_TARGET_DIR="$target")
 export CARGO_TARGET_DIR=$target/bsd RUSTFLAGS="${RUSTFLAGS:-} --cfg tautline_bsd"
-# Its speed is irrelevant.
+# The speed of this build is irrelevant.
 export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
 passed=0 failed=0 skipped=0
 
 wants() { [[ " $parts " == *" $1 "* ]]; }
 
-# part NAME COMMAND...: runs it if it is wanted, and adds up what it counts: cargo's results, or `NAME: N passed, N failed, N skipped`.
+# part NAME COMMAND...: runs a selected part and adds up its counts, from cargo's results or from `NAME: N passed, N failed, N skipped`.
 part() {
     local name=$1 code=0 p f s
     shift
     wants "$name" || return 0
     echo "--- $name"
-    # The counts are added up at the end, so those lines are left out, lest others add them up too.
+    # Omits the lines with counts. The script prints the sum at the end, and its caller must not add up the counts again.
     "$@" 2>&1 | tee "$logs/$name" | grep --line-buffered -vE '^test result: |^[a-z]+: [0-9]+ passed, '
     code=${PIPESTATUS[0]}
     read -r p f s < <(awk '

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# CURVE's ciphers on several processors: both implementations against Wycheproof's vectors, libsodium's results and each other,
-# and the handshake with each of them. The chosen code depends on the processor, so other processors are emulated.
+# Tests CURVE's ciphers on several processors: both implementations against Wycheproof's vectors, libsodium's results and each other,
+# and the handshake with each implementation. The chosen code depends on the processor, so other processors are emulated.
 #
 #   tests/host/crypto/run.sh
 #
@@ -13,7 +13,7 @@ cd "$root" || exit
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 passed=0 failed=0 skipped=0
 arm=aarch64-unknown-linux-gnu
-# One place for all of it. The ciphers are quick enough for an emulator, and what the other tests of the crate need is not built for long.
+# One target folder for all builds. The ciphers are optimised for the slow emulator, other dependencies are not, to build them fast.
 export CARGO_TARGET_DIR=$target/crypto CARGO_PROFILE_TEST_OPT_LEVEL=2 CARGO_PROFILE_TEST_DEBUG=0
 profile=(--config 'profile.test.package."*".opt-level=0' --config 'profile.test.package.dryoc.opt-level=2')
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
@@ -23,7 +23,7 @@ skip() {
     skipped=$((skipped + 1))
 }
 
-# program OPTION...: builds the tests of crate proto, and leaves their path in $program.
+# program OPTION...: builds the tests of crate proto, and sets $program to their path.
 program() {
     program=$(cargo "${profile[@]}" test -p tautline-proto --lib --no-run --message-format=json-render-diagnostics "$@" |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
@@ -39,7 +39,7 @@ check() {
     local code=$?
     read -r p f < <(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1 \2/p' <<<"$out") || p=0 f=1
     if [[ $code -ne 0 && $f -eq 0 ]] || [[ $p -eq 0 ]]; then f=1; fi
-    # The counts are added up at the end, so the line that others would add up too is left out.
+    # Omits the line with the counts. The script prints the sum at the end, and its caller must not add up the counts again.
     sed '/^test result: /d' <<<"$out"
     [[ $f -eq 0 ]] || echo "FAILED: $name: $* curve"
     passed=$((passed + p)) failed=$((failed + f))
@@ -53,7 +53,7 @@ fail() {
 if program; then
     check "the default, on this processor" "$program"
     if [[ $(uname -sm) == "Linux x86_64" ]] && "$root/scripts/need.sh" qemu-x86_64-static:qemu-user-static; then
-        # Without AVX2, and with AVX2 but not AVX-512.
+        # Processors without AVX2, and with AVX2 but without AVX-512.
         for cpu in Nehalem Haswell; do
             check "the default, x86-64 as of $cpu" qemu-x86_64-static -cpu "$cpu" "$program"
         done

@@ -1,6 +1,6 @@
 /* Starts a program under rules (rules.h): confine RULE... -- PROGRAM [ARGUMENT...]
  *
- * Exit code 2: a rule is none, or cannot be put in force. */
+ * Exits with 2 if a rule is invalid or cannot be applied. */
 #include "rules.h"
 
 #include <stdio.h>

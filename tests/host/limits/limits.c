@@ -1,21 +1,21 @@
-/* Moves messages both ways between two ends while one of them, or both, are denied something; says how that ended.
+/* Moves messages both ways between two ends under rules for one end or both, and prints the outcome.
  *
  *   limits TRANSPORT [on=near|far|both] [patience=MS] [watchdog=S] [threads=N] [affinity] [huge] [fd] [retry] [RULE...]
  *                                                                                                    rules: rules.h
  *
- * TRANSPORT: tcp, ipc, ws, curve (over tcp), interface (tcp, bound by its name), inproc. The ends are two processes but for
- * inproc: `near` binds a ROUTER, `far` connects a DEALER. The first line of the output is the outcome:
+ * TRANSPORT: tcp, ipc, ws, curve (over tcp), interface (tcp, bound by the interface's name), inproc. The ends are two processes,
+ * except for inproc. `near` binds a ROUTER, `far` connects a DEALER. The first line of the output is the outcome:
  *
- *   moves                every message has come, over one connection, and both contexts have ended
- *   CALL ERRNO           this call failed (of the near end, or `far CALL ERRNO`), and the context has ended
- *   reconnected          the far end has come a second time
- *   descriptors          there are more than before the context was made
- *   wrong                another message came than the next one
- *   signal N, hang       an end was killed; one did not end in time, or not all of its threads
+ *   moves                all messages arrived over one connection, and both contexts ended
+ *   CALL ERRNO           this call of the near end failed (`far CALL ERRNO` for the far end), and the context ended
+ *   reconnected          the far end connected a second time
+ *   descriptors          more descriptors are open than before the context was created
+ *   wrong                a message arrived out of order
+ *   signal N, hang       an end was killed; an end or one of its threads did not end in time
  *
- * With `huge`, the first message has 128 MiB. With `fd`, messages are waited for on ZMQ_FD. With `retry`, the failed steps are
- * repeated in the same processes, without the limits: ", then OUTCOME". A second line says whether memory was shared, and how
- * often a call that is refused once was made. */
+ * With `huge`, the first message has 128 MiB. With `fd`, an end waits for messages on ZMQ_FD. With `retry`, the same processes
+ * repeat the failed steps without the limits: ", then OUTCOME". A second line tells whether memory was shared, and the number of
+ * calls that a rule with a number counted. */
 #define _GNU_SOURCE
 #include "rules.h"
 
@@ -42,7 +42,7 @@ struct end {
     int over;
     int memory;
     unsigned count;
-    int command[2], report[2]; /* socket pairs: main's side, the end's */
+    int command[2], report[2]; /* socket pairs: [0] for main, [1] for the end */
 };
 static struct shared { struct end end[2]; } *shared;
 static const char *const names[] = { "near", "far" };
@@ -113,7 +113,7 @@ static int await(struct side *side)
     }
 }
 
-/* Receives one part. It is in `bytes`, cut to `size`; its length, or -1. */
+/* Receives one part into `bytes`, truncated to `size`. Returns its length, or -1. */
 static int receive(struct side *side, void *bytes, size_t size)
 {
     long long end = patience < 0 ? -1 : milliseconds() + patience;
@@ -192,13 +192,13 @@ static void note_memory(struct side *side)
     }
 }
 
-/* A message that is larger than all others together. */
+/* Moves a message that is larger than all other messages together. */
 static int move_huge(struct side *side, int near)
 {
     char *bytes;
     int status;
     if (near) {
-        /* Cut to the size of the buffer. */
+        /* The part is truncated to the size of the buffer. */
         if (receive(side, side->identity, sizeof side->identity) < 0)
             return -1;
         status = receive(side, buffer, sizeof buffer);
@@ -272,7 +272,7 @@ static int open_near(struct side *side)
     return zmq_bind(side->socket, address) ? failed(side, "zmq_bind") : 0;
 }
 
-/* The near end's address and key, for the far one. */
+/* Sends the near end's endpoint and key to the far end. */
 static int tell(struct side *side)
 {
     char text[512] = "";
@@ -303,13 +303,13 @@ static int open_far(struct side *side)
     return zmq_connect(side->socket, text) ? failed(side, "zmq_connect") : 0;
 }
 
-/* Number of files in this folder of /proc; -1 if it cannot be looked at, also not once more. Where getrandom is refused,
+/* Returns the number of files in this folder of /proc, or -1 if two attempts to open it fail. If getrandom is refused,
  * run-time libraries keep /dev/urandom open for the life of the process. */
 static int count(const char *folder)
 {
     int n = 0;
     DIR *all = opendir(folder);
-    /* The one call that is refused may have been this. */
+    /* A rule may refuse the first attempt. */
     if (!all && !(all = opendir(folder)))
         return -1;
     for (struct dirent *one; (one = readdir(all));) {
@@ -332,8 +332,8 @@ static void close_all(struct side *side)
     if (side->context && zmq_ctx_term(side->context))
         failed(side, "zmq_ctx_term");
     side->socket = side->context = NULL;
-    /* The system may list a joined thread a moment longer, and the thread that closes the peer's descriptors may still run. No
-     * event reports their end. The pause only saves processor time, and `timeout` in run.sh ends a wait that would not end. */
+    /* The system may list a joined thread a moment longer, and the thread that closes the peer's descriptors may still run. Their
+     * end is not reported, so this loop polls. The pause only saves processor time, and `timeout` in run.sh ends an endless wait. */
     while (side->threads >= 0 && count("/proc/self/task") > side->threads)
         usleep(1000);
     int now = count("/proc/self/fd");
@@ -378,7 +378,7 @@ static void attempt(int which)
     side.mine->count = rules_count();
 }
 
-/* Both ends on one thread, which takes what it has given before there is too much of it. */
+/* Runs both ends on one thread, which receives the sent messages before the queues are full. */
 static void attempt_inproc(void)
 {
     struct side near, far;
@@ -423,7 +423,7 @@ static void run_end(int which, int limited, int inproc)
     _exit(0);
 }
 
-/* True if this end has finished its attempt, or makes none. */
+/* True if this end has finished its attempt, or makes no attempt. */
 static int is_done(int which, pid_t *process, long long until)
 {
     struct end *end = &shared->end[which];
@@ -447,7 +447,7 @@ static int is_done(int which, pid_t *process, long long until)
     return 1;
 }
 
-/* Waits for both ends, and says how it ended: as the near end has it, unless that has only seen that the other one gave up. */
+/* Waits for both ends and writes the outcome. This is the near end's outcome, unless only the far end failed. */
 static void describe(char *text, size_t size, pid_t *processes, int ends)
 {
     long long until = milliseconds() + watchdog * 1000LL;
@@ -496,7 +496,7 @@ int main(int count, char **arguments)
     /* Folder in which any user may bind an ipc address. */
     if (chdir("/tmp"))
         return perror("/tmp"), 2;
-    /* Descriptors that the shell has left open: gaps between descriptors would be room below the limit. */
+    /* Close descriptors that the shell left open, because gaps between descriptors would be room below the limit. */
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -173,7 +173,7 @@ void rules_lift(void)
     }
 }
 
-/* Sends as many descriptors as the system lets a user send before they are received, so that no more can be sent. */
+/* Sends as many descriptors as a user may have in flight, so that further sends of descriptors fail. */
 static int fill_flight(void)
 {
     struct rlimit limit;
@@ -207,7 +207,7 @@ static int fill_flight(void)
 
 /* ---- system calls */
 
-/* Decides about the calls of rules with a number; on a thread that was there before the filter. */
+/* Decides about the calls of rules with a number. Runs on a thread that was started before the filter. */
 static void *decide(void *unused)
 {
     (void)unused;

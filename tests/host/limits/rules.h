@@ -1,31 +1,31 @@
-/* Restrictions on a process from now on: resource limits and system calls. */
+/* Restrictions of the current process: resource limits and system calls. */
 #ifndef RULES_H
 #define RULES_H
 
-/* Takes a rule of the command line; 0 if it is one, -1 if not.
+/* Takes a rule of the command line. Returns 0, or -1 if the text is not a rule.
  *
- *   limit=NAME:VALUE         a soft limit: FSIZE, NOFILE, AS, DATA, NPROC or MEMLOCK; +VALUE counts from what is in use
- *   refuse=CALL:ERRNO        every such system call answers ERRNO
- *   refuse=CALL:ERRNO:N      only the Nth one
- *   refuse=CALL:ERRNO:A=V    only those whose argument A (from 0) is V
- *   kernel=..., sandbox=...  all that an older kernel lacks, or a sandbox refuses: systems.h
- *   flight                   so many descriptors are in flight (sent and not received) that no more can be sent; not for root
+ *   limit=NAME:VALUE         a soft limit: FSIZE, NOFILE, AS, DATA, NPROC or MEMLOCK; +VALUE adds to the current use
+ *   refuse=CALL:ERRNO        all calls of this system call return ERRNO
+ *   refuse=CALL:ERRNO:N      only the Nth call
+ *   refuse=CALL:ERRNO:A=V    only calls with the value V for argument A (from 0)
+ *   kernel=..., sandbox=...  all features that an older kernel lacks, or a sandbox refuses: systems.h
+ *   flight                   the limit of descriptors in flight (sent and not received) is reached; not for root
  *   uid=NUMBER               another user, for the limits that root is exempt from */
 int rules_take(const char *rule);
 
-/* Becomes another user, if a rule says so; so does an end that is denied nothing. 0, or -1 with a message. */
+/* Becomes another user if a rule has one. An end without other rules does this as well. Returns 0, or -1 with a message. */
 int rules_user(void);
 
-/* Puts all rules in force for this thread and those that it makes. 0, or -1 with a message. */
+/* Applies all rules to this thread and the threads that it creates. Returns 0, or -1 with a message. */
 int rules_apply(void);
 
-/* The soft limits are as they were. */
+/* Restores the soft limits. */
 void rules_lift(void);
 
-/* True if the rules need something that this machine or this user does not have; the reason, or NULL. */
+/* Returns the reason if this machine or this user lacks a feature that the rules need, or NULL. */
 const char *rules_missing(void);
 
-/* Number of times that the call of a rule with a number was made. */
+/* Returns the number of calls that rules with a number counted. */
 unsigned rules_count(void);
 
 #endif

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Messages move, or a call gets its errno, under resource limits and in sandboxes: expected.tsv has the cases, limits.c moves the messages.
+# Tests that messages move, or a call returns its errno, under resource limits and in sandboxes. expected.tsv has the cases, limits.c
+# moves the messages.
 #
-#   tests/host/limits/run.sh [LIBDIR] [WORD]   the libzmq.so in LIBDIR, by default the one that the suites share; only cases with WORD in them
-#   tests/host/limits/run.sh baseline [WORD]   what libzmq 4.3.5 does: no result counts as failed
+#   tests/host/limits/run.sh [LIBDIR] [WORD]   the libzmq.so in LIBDIR, by default the shared library of the suites; only cases with WORD
+#   tests/host/limits/run.sh baseline [WORD]   prints the differences of libzmq 4.3.5, and counts no result as failed
 #
 # Ends with `limits: N passed, N failed, N skipped`; exit code 0 if every check passed or was skipped.
 set -uo pipefail
@@ -33,11 +34,11 @@ programs=()
 for part in check runtime handles messages traffic fork drafts endings routing_ids; do programs+=("$root/tests/abi/c/$part.c"); done
 gcc -std=c99 -I "$root/include" "${programs[@]}" "$work/libzmq.so.5" -pthread -o "$work/runtime" || exit
 
-# A filter comes into force in a process that runs: if the C library has registered rseq, it ends where that is refused to a new thread.
+# The filter starts in a running process. If the C library has registered rseq, and the filter refuses it to a new thread, the process ends.
 export GLIBC_TUNABLES=glibc.pthread.rseq=0
 
-# outcome TRANSPORT RULE...: the first line of what the program says; `said` is the second one. For the transport `runtime`, which is the
-# program of tests/abi/c, how it ended.
+# outcome TRANSPORT RULE...: sets `result` to the first line of the program's output, and `said` to the second one. The transport `runtime`
+# is the program of tests/abi/c, and `result` its exit code.
 outcome() {
     local out
     if [[ $1 == runtime ]]; then
@@ -78,7 +79,7 @@ for system in kernel={3.10,3.17,4.4,4.18,5.10,6.1} sandbox={docker,docker-19.03,
     done
     check "exit 0" runtime "$system"
 done
-# The filter does something: without memfd_create no memory is shared.
+# Checks that the filter works: without memfd_create no memory is shared.
 if [[ -z $baseline && -z $word ]]; then
     outcome ipc on=both kernel=3.10
     if [[ $said == "memory 0"* ]]; then
@@ -88,7 +89,7 @@ if [[ -z $baseline && -z $word ]]; then
         echo "FAILED kernel=3.10 has memfd_create: $said"
     fi
 fi
-# One end is on an older kernel than the other: they may share a machine, but not always memory.
+# One end runs on an older kernel. The ends may share a machine, but not always memory.
 for end in near far; do check moves ipc on=$end kernel=3.10; done
 
 # The failures that expected.tsv lists.
@@ -103,13 +104,13 @@ listed() {
     done <"$here/expected.tsv"
 }
 listed
-# The same of a process that shows itself to tools, if it can. In a separate folder: tools that other suites run show every
-# process in the usual one.
+# The same cases in a process that tools can observe. It uses a separate folder, because the tools of other suites show all
+# processes in the usual folder.
 mkdir -p "$work/observed" && chmod 700 "$work/observed"
 [[ -n $baseline ]] || TAUT_OBSERVE=1 XDG_RUNTIME_DIR=$work/observed listed
 
-# With room for so many descriptors more: all steps succeed, a call reports the failure, or no peer can be accepted. It all moves
-# when there is room again.
+# The limit leaves room for 0 to 14 more descriptors. All steps succeed, or a call reports the failure, or the library cannot accept a
+# peer. Without the limit all messages move.
 for room in {0..14}; do
     for end in tcp "ipc on=near" "ipc on=far" "ipc on=both" "curve on=far" inproc; do
         # shellcheck disable=SC2086
@@ -117,7 +118,7 @@ for room in {0..14}; do
     done
 done
 
-# One call fails, the first, second, ... one: what is lost by that is made anew, and no descriptor or thread is left over.
+# The first, second, ... call fails. The library recreates the lost object, and leaks no descriptor or thread.
 once() {
     local wanted=$1 call=$2 end=$3 most=${4:-8} number
     for ((number = 1; number <= most; number++)); do
@@ -131,14 +132,14 @@ for end in "tcp on=near" "tcp on=far" "ipc on=near" "ipc on=far"; do
         fstatfs:EPERM getpeername:ENOBUFS getsockopt:ENOBUFS ioctl:EPERM madvise:ENOMEM membarrier:EPERM openat:EMFILE shutdown:EPERM; do
         once moves "$call" "$end"
     done
-    # Later ones are those of a connection that is open: it ends, with what was on its way.
+    # Later calls belong to an open connection. A failure ends it, and its messages in transit are lost.
     once "moves|(far )?zmq_socket ENOSPC" epoll_ctl:ENOSPC "$end" 6
     for call in epoll_create1:EMFILE eventfd2:EMFILE timerfd_create:EMFILE socket:ENOBUFS setsockopt:ENOBUFS getsockname:ENOBUFS \
         mmap:ENOMEM; do
         once "moves|(far )?zmq_(socket|bind|connect) (EMFILE|ENOSPC|ENOBUFS|EMTHREAD)" "$call" "$end"
     done
 done
-# The read set of a socket that waits on ZMQ_FD is registered when the system has a watch again.
+# A socket that waits on ZMQ_FD registers its read set again once the system has a free watch.
 once "moves|zmq_socket ENOSPC" epoll_ctl:ENOSPC "tcp fd" 6
 
 [[ -z $baseline ]] || exit 0

@@ -15,7 +15,7 @@
 
 #define VERSION(major, minor) ((major) * 1000 + (minor))
 
-/* The kernel version that introduced each call: only calls whose numbers differ between processors. */
+/* The kernel version that introduced each call, for calls whose numbers differ between processors. */
 static const struct { int number, since; } calls[] = {
     { SYS_sched_setattr, VERSION(3, 14) }, { SYS_sched_getattr, VERSION(3, 14) }, { SYS_renameat2, VERSION(3, 15) },
     { SYS_seccomp, VERSION(3, 17) }, { SYS_getrandom, VERSION(3, 17) }, { SYS_memfd_create, VERSION(3, 17) },
@@ -26,7 +26,7 @@ static const struct { int number, since; } calls[] = {
     { SYS_io_pgetevents, VERSION(4, 18) }, { SYS_rseq, VERSION(4, 18) },
 };
 
-/* Since Linux 5.1 they have the same numbers everywhere: the first of each version. */
+/* Since Linux 5.1 new calls have the same number on all processors. The table has the first number of each version. */
 enum { CLONE3 = 435, FIRST = 424, BEYOND = 467 };
 static const struct { int first, since; } numbers[] = {
     { 424, VERSION(5, 1) }, { 428, VERSION(5, 2) }, { 434, VERSION(5, 3) }, { 436, VERSION(5, 9) }, { 437, VERSION(5, 6) },
@@ -36,7 +36,7 @@ static const struct { int first, since; } numbers[] = {
     { 463, VERSION(6, 13) },
 };
 
-/* What calls that are older did not know: up to two arguments with these values, or these bits. */
+/* Features of older calls that later versions added: up to two arguments with these values, or these bits. */
 enum { SOL_SOCKET_ = SOL_SOCKET, PASSRIGHTS = 83, BUSY_POLL = 46, NOTSENT_LOWAT = 25, BIND_ADDRESS_NO_PORT = 24, ANY = -1 };
 static const struct detail { int call, at, value, at_too, value_too, bits, error, since, gvisor; } details[] = {
     { SYS_setsockopt, 1, SOL_SOCKET_, 2, PASSRIGHTS, 0, ENOPROTOOPT, VERSION(6, 16), 1 },
@@ -48,13 +48,13 @@ static const struct detail { int call, at, value, at_too, value_too, bits, error
     /* F_ADD_SEALS and F_GET_SEALS. */
     { SYS_fcntl, 1, 1033, ANY, 0, 0, EINVAL, VERSION(3, 17), 0 },
     { SYS_fcntl, 1, 1034, ANY, 0, 0, EINVAL, VERSION(3, 17), 0 },
-    /* The expedited private barrier, and to register for it. */
+    /* The expedited private barrier, and its registration. */
     { SYS_membarrier, 0, 8, ANY, 0, 0, EINVAL, VERSION(4, 14), 0 },
     { SYS_membarrier, 0, 16, ANY, 0, 0, EINVAL, VERSION(4, 14), 0 },
     { SYS_prctl, 0, PR_SET_TIMERSLACK, ANY, 0, 0, EINVAL, 0, 1 },
 };
 
-/* What Docker's default profile has not allowed to anybody without capabilities, of what all processors have. */
+/* Calls of all processors that Docker's default profile refuses to processes without capabilities. */
 static const int by_docker[] = {
     SYS_acct, SYS_add_key, SYS_bpf, SYS_clock_adjtime, SYS_clock_settime, SYS_delete_module, SYS_finit_module, SYS_get_mempolicy,
     SYS_init_module, SYS_kcmp, SYS_kexec_load, SYS_keyctl, SYS_mbind, SYS_mount, SYS_move_pages, SYS_open_by_handle_at,
@@ -63,7 +63,7 @@ static const int by_docker[] = {
     SYS_userfaultfd, SYS_vhangup, 425, 426, 427,
 };
 
-/* The version whose calls and details there are; the same for a sandbox, whose error is EPERM. */
+/* Version of the emulated kernel, newest version whose calls Docker knows (newer calls return EPERM), and the chosen sandboxes. */
 static int kernel, known_to_docker, docker, gvisor;
 
 int system_take(const char *rule)
@@ -90,7 +90,7 @@ static void answer(int error)
     ADD(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error));
 }
 
-/* The number of the call is loaded before and after. */
+/* Adds a refusal. The filter has loaded the number of the call before and after this code. */
 static void refuse(int call, int error)
 {
     ADD(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1));
@@ -112,7 +112,7 @@ static void refuse_detail(const struct detail *detail)
     LOAD(nr);
 }
 
-/* All calls that are newer than `version`. */
+/* Refuses all calls that are newer than `version`. */
 static void refuse_newer(int version, int error)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -139,7 +139,7 @@ unsigned short system_filter(struct sock_filter *filter)
     if (docker) {
         for (size_t i = 0; i < sizeof by_docker / sizeof *by_docker; i++)
             refuse(by_docker[i], EPERM);
-        /* It cannot see the flags, so that the C library has to ask the other way. */
+        /* The filter cannot see the flags of clone3. With ENOSYS, the C library falls back to clone. */
         refuse(CLONE3, ENOSYS);
         static const struct detail vsock = { SYS_socket, 0, AF_VSOCK, ANY, 0, 0, EPERM, 0, 0 };
         refuse_detail(&vsock);

@@ -34,7 +34,7 @@ static uint64_t mix (uint64_t sender, uint64_t number, uint64_t part)
     return random_next (&state);
 }
 
-/* Mostly small, sometimes empty, at times beyond every internal limit. */
+/* Returns the size of a part: mostly small, sometimes 0, sometimes above all internal limits. */
 static size_t part_size (uint64_t sender, uint64_t number, unsigned part)
 {
     uint64_t chance = mix (sender, number, part);
@@ -63,7 +63,7 @@ static checked_header header_of (uint64_t sender, uint64_t number)
     return header;
 }
 
-/* Once a message has begun, its other parts may not be refused for long: a full queue refuses the first one. */
+/* Sends a part. Once a message has begun, its other parts must not block for long, because a full queue refuses only the first part. */
 static int send_part (void *socket, const void *data, size_t size, int flags)
 {
     int result;
@@ -97,10 +97,10 @@ static void verify_body (const checked_header *header, unsigned part, const unsi
     unsigned char wanted = part_byte (header->sender, header->number, part);
     size_t at;
     if (size != part_size (header->sender, header->number, part))
-        fail ("a part has another length than was sent");
+        fail ("the length of a part has changed");
     for (at = 0; at < size; at++)
         if (data[at] != wanted)
-            fail ("a part has other bytes than were sent");
+            fail ("the bytes of a part have changed");
 }
 
 int checked_recv (void *socket, int skip, checked_header *header, int flags)
@@ -122,15 +122,15 @@ int checked_recv (void *socket, int skip, checked_header *header, int flags)
         more = zmq_msg_more (&message);
         if (index < skip) {
             if (!more)
-                fail ("a message consists of an envelope only");
+                fail ("a message has only an envelope");
         } else if (index == skip) {
             checked_header wanted;
             if (zmq_msg_size (&message) != sizeof *header)
-                fail ("a message begins with something else than a header");
+                fail ("a message does not begin with a header");
             memcpy (header, zmq_msg_data (&message), sizeof *header);
             wanted = header_of (header->sender, header->number);
             if (memcmp (header, &wanted, sizeof wanted) != 0)
-                fail ("a header has been changed");
+                fail ("a header has changed");
         } else {
             part++;
             if (part > header->parts)

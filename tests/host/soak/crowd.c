@@ -1,9 +1,10 @@
 /* A publisher and a crowd of subscribers, slow ones among them: crowd SECONDS SEED
  *
- * A round takes marks, transports, tastes, heartbeats and ZMQ_XPUB_NODROP at random. Some subscribers are slow, so that they
- * stand at a full mark, and guests come, take a little, and go. A client that subscribed before the first message gets its
- * messages whole, in order, and no others; with ZMQ_XPUB_NODROP all of it. Without it, the client may miss some, but not a message
- * that the publisher repeats until every client has received it. (libzmq hangs here: its subscribers forget subscriptions beyond their ZMQ_SNDHWM.) */
+ * A round takes high-water marks, transports, topics, heartbeats and ZMQ_XPUB_NODROP at random. Some subscribers are slow, so that
+ * they reach their high-water mark. Guests connect, receive a few messages and disconnect. A client that subscribed before the first
+ * message receives only its messages, complete and in order. With ZMQ_XPUB_NODROP it receives all of them. Without this option it may
+ * miss some messages, but it receives the last messages, which the publisher repeats until all clients have them. (libzmq hangs here,
+ * because its subscribers lose subscriptions above their ZMQ_SNDHWM.) */
 
 #include "checked.h"
 
@@ -24,7 +25,7 @@ enum
     TOPICS = 4
 };
 
-/* Topics by the last bits of a message's number, see checked.c. */
+/* Topics, and the matching last bits of a message's number, see checked.c. */
 static const struct
 {
     const char *topics;
@@ -34,7 +35,7 @@ static const struct
 struct subscriber
 {
     const char *endpoint;
-    unsigned taste, slowness; /* microseconds a message, at most */
+    unsigned taste, slowness; /* slowness: most microseconds for a message */
     int mark, heartbeat, is_guest;
     uint64_t random;
 };
@@ -70,7 +71,7 @@ static void *subscribe (const struct subscriber *subscriber)
     return socket;
 }
 
-/* The next number from `number` on with a wanted topic. */
+/* Returns the next number with a subscribed topic, from `number` on. */
 static uint64_t next_wanted (const struct subscriber *subscriber, uint64_t number)
 {
     while ((tastes[subscriber->taste].wanted >> number % TOPICS & 1) == 0)
@@ -87,11 +88,11 @@ static void *stay (void *argument)
         checked_header header;
         if (checked_recv (socket, 0, &header, 0) != 0) {
             if (zmq_errno () != EAGAIN)
-                fail ("nothing can be received");
+                fail ("cannot receive a message");
             continue;
         }
         if (header.number < next || header.number != next_wanted (subscriber, header.number))
-            fail ("a message is not wanted, or was there before");
+            fail ("received a message without a subscription, or twice");
         if (nodrop && header.number != next)
             fail ("a message is missing");
         if (header.number >= count)
@@ -102,7 +103,7 @@ static void *stay (void *argument)
     }
     atomic_fetch_add (&done, 1);
     if (zmq_close (socket) != 0)
-        fail ("a subscriber can not be closed");
+        fail ("cannot close a subscriber");
     return NULL;
 }
 
@@ -120,15 +121,15 @@ static void *come_and_go (void *argument)
                 tries--;
                 continue;
             }
-            /* The last ones are said again and again. */
+            /* The publisher repeats the last messages. */
             if (header.number < next && header.number < count)
-                fail ("a guest's message was there before");
+                fail ("a guest received a message twice");
             next = header.number + 1;
             most--;
         }
         usleep (random_below (&subscriber->random, 2000));
         if (zmq_close (socket) != 0)
-            fail ("a guest can not be closed");
+            fail ("cannot close a guest");
     }
     return NULL;
 }
@@ -193,22 +194,22 @@ static void play_round (uint64_t number, uint64_t seed)
         if (i == staying)
             for (; expected > 0; expected--)
                 if (zmq_recv (publisher, notice, sizeof notice, 0) == -1)
-                    fail ("a subscription does not come");
+                    fail ("a subscription did not arrive");
         if (pthread_create (&threads[i], NULL, subscriber->is_guest ? come_and_go : stay, subscriber) != 0)
-            fail ("no thread");
+            fail ("cannot start a thread");
         expected += subscriber->is_guest ? 0 : *tastes[subscriber->taste].topics ? (unsigned) strlen (tastes[subscriber->taste].topics) : 1;
     }
     for (; guests == 0 && expected > 0; expected--) {
         char notice[2];
         if (zmq_recv (publisher, notice, sizeof notice, 0) == -1)
-            fail ("a subscription does not come");
+            fail ("a subscription did not arrive");
     }
     publish (publisher, staying);
     atomic_store (&over, 1);
     for (i = 0; i < crowd; i++)
         pthread_join (threads[i], NULL);
     if (zmq_close (publisher) != 0 || zmq_ctx_term (context) != 0)
-        fail ("the publisher does not end");
+        fail ("cannot end the publisher");
 }
 
 int main (int argc, char **argv)

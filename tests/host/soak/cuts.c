@@ -1,10 +1,10 @@
-/* Connections that are cut at any byte, beside heartbeats: cuts SECONDS SEED
+/* Connections with heartbeats that are cut at any byte: cuts SECONDS SEED
  *
- * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. Between the senders
- * and the receiver stands a relay that reads the frames it passes on, and now and then ends a connection behind some byte,
- * with a FIN or a reset. It checks these rules: every message leaves its sender once and whole. Exactly the messages that
- * were passed on whole arrive, each once, in order until the first cut. (After a reset, messages that were passed on may be lost.
- * libzmq itself loses messages here: those that a closing sender has sent last, if a PONG comes then.) */
+ * A round takes a pattern, senders, high-water marks, messages of several parts and heartbeats at random. A relay between the
+ * senders and the receiver reads the forwarded frames. Sometimes it ends a connection after some byte, with a FIN or a reset.
+ * The program checks these rules: each message leaves its sender once and complete. Exactly the completely forwarded messages
+ * arrive, each once, in order until the first cut. (After a reset, forwarded messages may be lost. libzmq itself loses the last
+ * messages of a closing sender here, if a PONG arrives at that time.) */
 
 #include "checked.h"
 #include "relay.h"
@@ -50,7 +50,7 @@ static void *send_all (void *argument)
     set_option (socket, ZMQ_SNDHWM, sender->mark);
     set_option (socket, ZMQ_RECONNECT_IVL, 1 + (int) random_below (&sender->random, 20));
     set_option (socket, ZMQ_HEARTBEAT_IVL, sender->heartbeat);
-    /* The relay answers nothing while the receiver is slow. */
+    /* The timeout is long, because the relay forwards no answers while the receiver is slow. */
     set_option (socket, ZMQ_HEARTBEAT_TIMEOUT, HANG_SECONDS * 1000);
     if (zmq_connect (socket, between.endpoint) != 0)
         fail ("connect");
@@ -61,12 +61,12 @@ static void *send_all (void *argument)
             usleep (random_below (&sender->random, 3000));
     }
     if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
-        fail ("a sender does not end");
+        fail ("cannot end a sender");
     atomic_fetch_add (&senders_done, 1);
     return NULL;
 }
 
-/* Until everything that was passed on is there. */
+/* Receives messages until all forwarded messages have arrived. */
 static void receive_all (void *socket, int skip, unsigned senders, uint64_t *random)
 {
     uint64_t next[MOST_SENDERS] = {0};
@@ -74,13 +74,13 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
     set_option (socket, ZMQ_RCVTIMEO, 20);
     for (;;) {
         checked_header header;
-        /* In this order: forwarding stops when there are neither senders nor connections. */
+        /* The order matters: forwarding ends after the last sender, once the last connection is closed. */
         int over = atomic_load (&senders_done) == senders && atomic_load (&between.open) == 0;
         if (over && (total == atomic_load (&between.passed_total) || (between.resets && idle > 15)))
             return;
         if (checked_recv (socket, skip, &header, 0) != 0) {
             if (zmq_errno () != EAGAIN)
-                fail ("nothing can be received");
+                fail ("cannot receive a message");
             idle++;
             continue;
         }
@@ -88,7 +88,7 @@ static void receive_all (void *socket, int skip, unsigned senders, uint64_t *ran
             fail ("a message has an unknown sender");
         /* The remaining bytes of a cut connection are received in turn with those of the next connection. */
         if (atomic_load (&between.cuts) == 0 && header.number != next[header.sender])
-            fail ("a message is not the next one");
+            fail ("a message is out of order");
         next[header.sender] = header.number + 1;
         received[header.sender][header.number]++;
         total++;
@@ -104,9 +104,9 @@ static void check (const struct sender *senders, unsigned count)
     for (i = 0; i < count; i++)
         for (number = 0; number < senders[i].count; number++) {
             if (!between.resets && between.left[i][number] != 1)
-                fail ("a message has never left its sender");
+                fail ("a message never left its sender");
             if (received[i][number] > between.passed[i][number] || (!between.resets && received[i][number] != between.passed[i][number]))
-                fail ("a message that was passed on is missing, or one is there that was not");
+                fail ("a forwarded message is missing, or a message arrived that was not forwarded");
         }
 }
 
@@ -141,13 +141,13 @@ static void play_round (uint64_t number, uint64_t seed)
         sender.random = random_next (&state);
         senders[i] = sender;
         if (pthread_create (&threads[i], NULL, send_all, &senders[i]) != 0)
-            fail ("no thread");
+            fail ("cannot start a thread");
     }
     receive_all (socket, patterns[pattern].receiver == ZMQ_ROUTER, count, &state);
     for (i = 0; i < count; i++)
         pthread_join (threads[i], NULL);
     if (zmq_close (socket) != 0 || zmq_ctx_term (context) != 0)
-        fail ("the receiver does not end");
+        fail ("cannot end the receiver");
     relay_stop (&between);
     check (senders, count);
 }

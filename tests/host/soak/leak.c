@@ -1,5 +1,5 @@
-/* Every socket type once, over every transport, then everything is given back. Run under valgrind, and counts its own
- * file descriptors and threads before and after. */
+/* Uses several socket types over all transports, and then releases all sockets and contexts. It runs under valgrind, and compares the
+ * numbers of its file descriptors and threads before and after. */
 
 #include "checked.h"
 
@@ -26,7 +26,7 @@ static int entries (const char *path)
     return count;
 }
 
-/* Binds to a wildcard, or to an inproc name not used before: a closed socket may hold its name a moment longer. */
+/* Binds to a wildcard, or to a new inproc name, because a closed socket may hold its name a moment longer. */
 static int bind_any (void *socket, const char *wildcard)
 {
     static int used;
@@ -35,7 +35,7 @@ static int bind_any (void *socket, const char *wildcard)
     return zmq_bind (socket, endpoint);
 }
 
-/* `a` sends, `b` receives and, if `back`, answers with one message. */
+/* `a` sends messages, and `b` receives them. If `back`, `b` answers with one message. */
 static void exchange (void *context, const char *wildcard, int type_a, int type_b, int back)
 {
     char endpoint[256];
@@ -59,13 +59,13 @@ static void exchange (void *context, const char *wildcard, int type_a, int type_
         if (checked_recv (b, type_b == ZMQ_ROUTER, &header, 0) == -1)
             fail ("recv");
         if (back && (checked_send (b, 8, number, 0) == -1 || checked_recv (a, 0, &header, 0) == -1))
-            fail ("the way back");
+            fail ("the message back");
     }
     zmq_close (a);
     zmq_close (b);
 }
 
-/* Closed while messages lie unread and unsent, with connections that never came about. */
+/* Closes sockets with unread and unsent messages, and with connections that were never established. */
 static void left_behind (void *context, const char *wildcard)
 {
     char endpoint[256];
@@ -102,8 +102,8 @@ static void everything (void)
         fail ("zmq_ctx_term");
 }
 
-/* Waits until the threads that were not there before have ended: the closing of a peer's descriptors runs on such
- * a thread. */
+/* Waits until only the earlier number of threads is left. A separate thread closes the descriptors of a peer, and may
+ * still run. */
 static void until_idle (int threads)
 {
     while (entries ("/proc/self/task") > threads)
@@ -115,9 +115,9 @@ int main (void)
     int round;
     int files = 0;
     int threads = entries ("/proc/self/task");
-    /* A thread that does not end. */
+    /* Ends the process if a thread never ends. */
     alarm (250);
-    /* Caches that a first use keeps for good exist after the first round. */
+    /* The first round creates the caches that stay until the end of the process. */
     for (round = 0; round < 3; round++) {
         everything ();
         until_idle (threads);

@@ -29,7 +29,7 @@ struct reader
     int in_body, in_message;
 };
 
-/* One direction, with what was read and not yet written. */
+/* One direction, with its bytes that were read but not yet written. */
 struct way
 {
     int from, to, ended;
@@ -41,7 +41,7 @@ struct link
 {
     struct way there, back;
     struct reader leaving, passing;
-    long cut_after; /* bytes there; -1 is never */
+    long cut_after; /* bytes before the cut, or -1 for no cut */
     int resets, is_cut;
 };
 
@@ -50,12 +50,12 @@ static void count (const unsigned char *first, tally seen)
     checked_header header;
     memcpy (&header, first, sizeof header);
     if (header.sender >= MOST_SENDERS || header.number >= MOST_MESSAGES)
-        fail ("a message on its way has a changed header");
+        fail ("a message in transit has a changed header");
     if (seen[header.sender][header.number]++ != 0)
-        fail ("a message is on its way twice");
+        fail ("a message is in transit twice");
 }
 
-/* Number of messages that are complete. */
+/* Returns the number of messages that these bytes complete. */
 static unsigned follow (struct reader *reader, const unsigned char *bytes, size_t length, tally seen)
 {
     unsigned whole = 0;
@@ -103,7 +103,7 @@ static int dial (int port)
     address.sin_port = htons ((uint16_t) port);
     address.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
     if (fd == -1 || connect (fd, (struct sockaddr *) &address, sizeof address) != 0)
-        fail ("the receiver is not there");
+        fail ("cannot connect to the receiver");
     fcntl (fd, F_SETFL, O_NONBLOCK);
     return fd;
 }
@@ -120,14 +120,14 @@ static struct link *greet (relay *relay)
     link->there.to = link->back.from = dial (relay->receiver_port);
     link->resets = relay->resets && random_below (&relay->random, 2) == 0;
     link->cut_after = random_below (&relay->random, 3) == 0 ? (long) random_below (&relay->random, random_below (&relay->random, 2) == 0 ? 300 : 300000) : -1;
-    /* A sender that never gets through would end no round. */
+    /* Stop cutting after 30 cuts, so that each sender succeeds and the round ends. */
     if (atomic_load (&relay->cuts) > 30)
         link->cut_after = -1;
     atomic_fetch_add (&relay->open, 1);
     return link;
 }
 
-/* Takes bytes from one end; the bytes behind a cut are dropped. True if there were some. */
+/* Reads bytes from one end, and drops the bytes after a cut. True if it read bytes. */
 static int take (struct way *way)
 {
     ssize_t length = recv (way->from, way->bytes, sizeof way->bytes, 0);
@@ -249,10 +249,10 @@ void relay_start (relay *relay)
     address.sin_addr.s_addr = htonl (INADDR_LOOPBACK);
     if (fd == -1 || bind (fd, (struct sockaddr *) &address, length) != 0 || listen (fd, 50) != 0
         || getsockname (fd, (struct sockaddr *) &address, &length) != 0)
-        fail ("no relay");
+        fail ("cannot start the relay");
     snprintf (relay->endpoint, sizeof relay->endpoint, "tcp://127.0.0.1:%d", ntohs (address.sin_port));
     if (pthread_create (&relay->thread, NULL, run, relay) != 0)
-        fail ("no thread");
+        fail ("cannot start a thread");
 }
 
 void relay_stop (relay *relay)

@@ -1,5 +1,5 @@
-/* A relay between sockets that send, with messages as in checked.h, and one that receives. It reads the frames that it passes on (of the
- * NULL mechanism), and now and then ends a connection behind some byte. */
+/* A relay between sending sockets, with messages as in checked.h, and one receiving socket. It reads the forwarded frames (of the NULL
+ * mechanism), and sometimes ends a connection after some byte. */
 
 #ifndef RELAY_H
 #define RELAY_H
@@ -23,20 +23,20 @@ typedef struct
     int resets;        /* some connections end with a reset */
     uint64_t random;
 
-    /* Filled in meanwhile; the tallies are complete behind relay_stop. */
-    tally left, passed; /* whole messages that came from senders, and that the receiver's system has taken */
+    /* The relay fills these while it runs. The tallies are complete after relay_stop. */
+    tally left, passed; /* complete messages from senders, and complete messages that the receiver's system took */
     atomic_uint passed_total, open, cuts;
 
-    char endpoint[64]; /* where senders connect to */
+    char endpoint[64]; /* endpoint for the senders */
     int listens;
     pthread_t thread;
     atomic_int stops;
 } relay;
 
-/* Listens, and relays in a thread of its own. */
+/* Listens, and starts a thread that relays. */
 void relay_start (relay *relay);
 
-/* Called when all connections have ended. */
+/* Stops the relay. Call this after all connections have ended. */
 void relay_stop (relay *relay);
 
 #endif

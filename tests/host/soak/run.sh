@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The soak: connect, kill, reconnect and terminate for SOAK_SECONDS (1800), beside sockets that wait for each other in all ways, others
-# whose connections are cut, and publishers with slow subscribers, then a leak check under valgrind.
+# The soak: processes connect, are killed, reconnect and terminate for SOAK_SECONDS (1800). In parallel it runs sockets that wait for each
+# other in all ways, connections that are cut, and publishers with slow subscribers. At the end it checks for leaks under valgrind.
 #
 #   tests/host/soak/run.sh           the library that the suites share
 #   tests/host/soak/run.sh LIBDIR    the libzmq.so.5 in LIBDIR, to check the soak itself
@@ -26,7 +26,7 @@ gcc "${flags[@]}" "$here/waiting.c" "$here/checked.c" -o "$work/waiting" -l:libz
 gcc "${flags[@]}" "$here/cuts.c" "$here/relay.c" "$here/checked.c" -o "$work/cuts" -l:libzmq.so.5 -L"$libdir"
 gcc "${flags[@]}" "$here/crowd.c" "$here/checked.c" -o "$work/crowd" -l:libzmq.so.5 -L"$libdir"
 
-# Some of them on one processor: races that depend on which thread is interrupted show up there.
+# Some of these processes share one processor, which reveals races that depend on the interrupted thread.
 allowed=$(taskset -cp $$ | sed 's/.*: //')
 waiting=()
 cuts=()
@@ -48,7 +48,7 @@ for seed in 1 2 3 4; do
     fi
 done
 
-# joined NAME JOB...: how many of the jobs have passed; false if not all.
+# joined NAME JOB...: waits for the jobs and prints the number of passed ones. Fails if a job failed.
 joined() {
     local name=$1 passed=0 job
     shift

@@ -1,8 +1,8 @@
 /* One process of the soak: soak ROLE STATUS-FILE SEED ENDPOINT...
  *
- * Roles ending in "!" in the usage run until SIGTERM and are watched for growth; the others come and go, and are
- * killed at any moment. The status file always holds the number of messages (or rounds) done. A process that makes no
- * progress within a call for HANG_SECONDS ends itself. */
+ * Roles with a "!" in the usage run until SIGTERM, and soak.py checks that they do not grow. Processes of other roles start
+ * and end, and are killed at any moment. The status file always has the number of finished messages (or rounds). A process
+ * without progress for HANG_SECONDS ends itself. */
 
 #include "checked.h"
 
@@ -42,7 +42,7 @@ static void on_alarm (int signal)
     abort ();
 }
 
-/* Counts a step, shows it, and puts the watchdog off. */
+/* Counts a step, writes the count to the status file, and restarts the watchdog. */
 static void progress (void)
 {
     done++;
@@ -91,7 +91,7 @@ static void bind_all (void *socket)
     int index;
     for (index = 0; index < endpoint_count; index++)
         while (zmq_bind (socket, endpoints[index]) == -1) {
-            /* The descriptor of the socket before, or of a killed process, may take a moment to go. */
+            /* The descriptor of the previous socket or of a killed process may stay open for a moment. */
             if (zmq_errno () != EADDRINUSE)
                 fail ("zmq_bind");
             usleep (1000);
@@ -99,7 +99,7 @@ static void bind_all (void *socket)
     alarm (HANG_SECONDS);
 }
 
-/* Endpoints come in pairs, two ways to the same process. One way only: two connections would not keep the order. */
+/* Endpoints come in pairs for the same process. Connects to one endpoint of a pair, because two connections would not keep the order. */
 static void connect_some (void *socket)
 {
     int pairs = endpoint_count / 2;
@@ -111,7 +111,7 @@ static void connect_some (void *socket)
             fail ("zmq_connect");
 }
 
-/* A signal may interrupt it, and it may simply be called again. */
+/* Terminates a context. A signal may interrupt zmq_ctx_term, and then it is called again. */
 static void term (void *context)
 {
     while (zmq_ctx_term (context) == -1)
@@ -130,10 +130,10 @@ static void close_and_term (void *socket, void *context)
 static void expect_timeout (void)
 {
     if (zmq_errno () != EAGAIN && !(stopping && zmq_errno () == EINTR))
-        fail ("expected a time-out");
+        fail ("a call failed with another error than a timeout");
 }
 
-/* Each sender's numbers only grow: no duplicates, no reordering. */
+/* Checks that the numbers of each sender increase, without duplicates or reordering. */
 static void in_order (const checked_header *header)
 {
     static struct
@@ -142,12 +142,12 @@ static void in_order (const checked_header *header)
     } last[SENDERS];
     unsigned at = (unsigned) (header->sender * UINT64_C (0x9E3779B97F4A7C15) >> 52) % SENDERS;
     if (last[at].sender == header->sender && header->number <= last[at].number)
-        fail ("a message came twice or late");
+        fail ("a message was duplicated or reordered");
     last[at].sender = header->sender;
     last[at].number = header->number;
 }
 
-/* PULL, until SIGTERM; with `restarts` in a new context every few thousand messages. */
+/* Runs a PULL until SIGTERM. With `restarts`, creates a new context every few thousand messages. */
 static void sink (int restarts)
 {
     checked_header header;
@@ -185,7 +185,7 @@ static void source (void)
     }
 }
 
-/* ROUTER that sends every message back. */
+/* Runs a ROUTER that returns each message. */
 static void echo (void)
 {
     void *context = new_context ();
@@ -202,9 +202,9 @@ static void echo (void)
                 break;
             }
             more = zmq_msg_more (&part);
-            /* A ROUTER drops what its peer cannot take: never EAGAIN without MANDATORY. */
+            /* Without MANDATORY a ROUTER drops messages for a full peer, and never returns EAGAIN. */
             if (zmq_msg_send (&part, socket, more ? ZMQ_SNDMORE : 0) == -1)
-                fail ("a ROUTER refuses a message");
+                fail ("a ROUTER refused a message");
             if (!more)
                 progress ();
         }
@@ -212,7 +212,7 @@ static void echo (void)
     close_and_term (socket, context);
 }
 
-/* DEALER that wants its own messages back, in order. */
+/* Runs a DEALER that expects its own messages back in order. */
 static void asker (void)
 {
     checked_header header;
@@ -229,7 +229,7 @@ static void asker (void)
         while (received < count && !stopping && timeouts < 25) {
             while (sent < count && sent < received + 1 + below (32)) {
                 if (checked_send (socket, sender, sent + 1, 0) == -1)
-                    fail ("a DEALER with little under way refuses a message");
+                    fail ("a DEALER with few messages in transit refused a message");
                 sent++;
             }
             if (checked_recv (socket, 0, &header, 0) == -1) {
@@ -238,10 +238,10 @@ static void asker (void)
                 continue;
             }
             if (header.sender != sender || header.number != ++received)
-                fail ("an answer is not the next one of mine");
+                fail ("an answer is out of order or belongs to another asker");
             progress ();
         }
-        /* The one who answers is never restarted and drops nothing at this depth. */
+        /* The echo process is never restarted, and drops no message with so few in transit. */
         if (timeouts == 25)
             fail ("no answer for five seconds");
         close_and_term (socket, context);
@@ -257,7 +257,7 @@ static void publisher (void)
     bind_all (socket);
     for (number = 1; !stopping; number++) {
         if (checked_send (socket, sender, number, 0) == -1)
-            fail ("a PUB refuses a message");
+            fail ("a PUB refused a message");
         progress ();
         if (number % 50 == 0)
             usleep (1000);
@@ -288,9 +288,9 @@ static void subscriber (void)
             }
             timeouts = 0;
             if (header.topic != topic)
-                fail ("a publication that was not subscribed to");
+                fail ("received a publication without a subscription");
             if (header.number <= last)
-                fail ("a publication came twice or late");
+                fail ("a publication was duplicated or reordered");
             last = header.number;
             progress ();
         }
@@ -321,19 +321,19 @@ static void *block_until_term (void *argument)
         case 1: result = zmq_send (self->socket, &byte, 1, 0); break;
         default: result = zmq_poll (&item, 1, -1); break;
         }
-        /* Poll answers a terminated context at once; the socket then says so itself. */
+        /* zmq_poll returns at once if the context is terminated. A call on the socket then returns ETERM. */
         if (self->kind == 2 && result >= 0 && (result = zmq_recv (self->socket, &byte, 1, ZMQ_DONTWAIT)) == -1
             && zmq_errno () == EAGAIN)
             result = 0;
     } while (result >= 0 || zmq_errno () == EINTR);
     if (zmq_errno () != ETERM)
-        fail ("a blocked call ends with something else than ETERM");
+        fail ("a blocked call did not end with ETERM");
     if (zmq_close (self->socket) == -1)
         fail ("zmq_close after ETERM");
     return NULL;
 }
 
-/* Threads blocked in recv, send and poll; zmq_ctx_term from outside wakes them all. */
+/* Blocks threads in recv, send and poll. zmq_ctx_term on another thread wakes all of them. */
 static void churn (void)
 {
     static const int types[] = {ZMQ_PULL, ZMQ_PUSH, ZMQ_PULL, ZMQ_DEALER, ZMQ_SUB, ZMQ_ROUTER};

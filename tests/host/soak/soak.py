@@ -1,7 +1,7 @@
 """Runs the processes of the soak: soak.py PROGRAM FOLDER SECONDS
 
-Starts the ones that stay, lets the others come, go and be killed for the given time, and checks throughout that every
-staying process makes progress and that its descriptors and memory do not grow. Any process that ends by itself with an
+Starts the staying processes. For the given time it starts, ends and kills the other processes. It checks all the time that
+each staying process makes progress, and that its descriptors and memory do not grow. A process that ends by itself with an
 error is a failure. Prints one line a minute and `soak: N passed, N failed, 0 skipped`.
 """
 
@@ -16,16 +16,16 @@ import subprocess
 import sys
 import time
 
-STALL_S = 120  # without any progress of a staying process
-FD_LIMIT = 300  # more than all connections of all peers at once can need
-MEMORY_GROWTH = 96 << 20  # after the warm-up: queues fill differently, but nothing piles up
+STALL_S = 120  # longest time without progress of a staying process
+FD_LIMIT = 300  # more than all connections of all peers need at the same time
+MEMORY_GROWTH = 96 << 20  # after the warm-up: the fill of queues varies, but memory must not grow steadily
 
 STAYING = ("sink", "echo", "publisher", "churn")
 COMING_AND_GOING = ("restarting-sink", "source", "source", "source", "asker", "asker", "subscriber", "subscriber")
 
 
 class Role:
-    """One process, started again when it is killed."""
+    """A process of a role. It is started again after a kill."""
 
     def __init__(self, soak, name, index):
         self.soak, self.name = soak, name
@@ -69,10 +69,10 @@ class Role:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def fault(self, warm):
-        """What is wrong with this process now, or None."""
+        """Returns the current fault of this process, or None."""
         try:
             return self.look(warm)
-        except OSError:  # /proc of a process that has ended meanwhile
+        except OSError:  # the process has ended, and /proc lacks it
             code = self.process.wait(STALL_S)
             return f"ended by itself with {code}: {self.tail()}"
 
@@ -99,8 +99,8 @@ class Role:
 
 
 def free_ports():
-    """The ports of 127.0.0.1 that nothing is bound to, below those that connecting sockets get: a server that is killed gets its
-    own back."""
+    """Yields free ports of 127.0.0.1 below the range of connecting sockets, so that a restarted server can bind its port
+    again."""
     first = 20_000 + os.getpid() % 12_000
     for port in itertools.chain(range(first, 32_000), range(20_000, first)):
         with contextlib.suppress(OSError), socket.socket() as probe:
@@ -134,7 +134,7 @@ class Soak:
             time.sleep(self.random.uniform(0.02, 0.2))
             self.look(elapsed > warm_up)
             victim = self.random.choice([role for role in self.roles if role.name not in STAYING])
-            # Most are killed young, while they connect and shake hands.
+            # Most processes are killed soon after their start, while they connect and shake hands.
             if self.random.random() < 0.5 and not self.faults:
                 victim.kill()
             if elapsed > next_line:
@@ -154,7 +154,7 @@ class Soak:
                 self.faults.append(f"{role.name}: {fault}")
 
     def end(self):
-        """Everybody ends when asked to: the ones that connect first, then the ones that bind."""
+        """Ends all processes with SIGTERM: first the connecting ones, then the binding ones."""
         for group in (lambda role: role.name not in STAYING, lambda role: role.name in STAYING):
             members = [role for role in self.roles if group(role)]
             for role in members:

@@ -1,9 +1,9 @@
-/* Sockets that wait for each other, each in its own way: waiting SECONDS SEED
+/* Sockets that wait for each other in different ways: waiting SECONDS SEED
  *
- * A round takes a pattern, a transport, high-water marks and peers at random, and for each side one of the ways in which programs
- * wait: a blocking call, a timeout, zmq_poll, ZMQ_FD level- or edge-triggered, or trying again. Every message must arrive once, whole and
- * in order, and the context must end. A round that does not is a hang: it is shown, and the process aborts. (libzmq itself hangs here:
- * at a high-water mark of 1 its REP drops replies.) */
+ * A round takes a pattern, a transport, high-water marks and peers at random. Each side gets one of the ways in which programs wait: a
+ * blocking call, a timeout, zmq_poll, ZMQ_FD level- or edge-triggered, or repeated calls. All messages must arrive once, complete and in
+ * order, and the context must end. Otherwise the round hangs, and the process prints it and aborts. (libzmq itself hangs here, because its
+ * REP drops replies at a high-water mark of 1.) */
 
 #include "checked.h"
 
@@ -64,7 +64,7 @@ static const struct
     {"REQ/REP", ZMQ_REQ, ZMQ_REP, 1, 1},         {"PAIR echo", ZMQ_PAIR, ZMQ_PAIR, 0, 1},         {"DEALER echo", ZMQ_DEALER, ZMQ_DEALER, 0, 1},
 };
 
-/* Subscriptions of a subscriber: topics by the last bits of a message's number, see checked.c; some of them more than once. */
+/* Subscriptions of a subscriber: topics, and the matching last bits of a message's number, see checked.c. Some topics occur twice. */
 static const struct
 {
     const char *topics;
@@ -76,13 +76,13 @@ struct end
 {
     void *socket;
     enum way way;
-    int single; /* asks before every message, not only after a refusal */
+    int single; /* waits before each message, not only after EAGAIN */
     int epoll;
     int number;
     unsigned count;
-    unsigned window; /* messages on their way at once, where they come back */
-    unsigned subscriptions; /* so many will come */
-    unsigned wanted; /* the topics it gets, as bits */
+    unsigned window; /* most messages in transit, if the receiver returns them */
+    unsigned subscriptions; /* number of expected subscriptions */
+    unsigned wanted; /* subscribed topics, as bits */
     enum pattern pattern;
     uint64_t state;
 };
@@ -100,11 +100,11 @@ static int get (void *socket, int option)
     int value = 0;
     size_t size = sizeof value;
     if (zmq_getsockopt (socket, option, &value, &size) != 0)
-        fail ("an option is not told");
+        fail ("cannot read an option");
     return value;
 }
 
-/* Something else takes this thread's time. */
+/* Delays this thread by a random time. */
 static void stray (uint64_t *random)
 {
     unsigned chance = random_below (random, 128);
@@ -126,7 +126,7 @@ static void prepare (struct end *end)
         event.events = end->way == EDGES ? EPOLLIN | EPOLLET : EPOLLIN;
         end->epoll = epoll_create1 (EPOLL_CLOEXEC);
         if (epoll_ctl (end->epoll, EPOLL_CTL_ADD, get (end->socket, ZMQ_FD), &event) != 0)
-            fail ("ZMQ_FD can not be watched");
+            fail ("cannot watch ZMQ_FD");
     }
 }
 
@@ -135,7 +135,7 @@ static int flags_of (const struct end *end)
     return end->way == BLOCKING || end->way == TIMEOUT ? 0 : ZMQ_DONTWAIT;
 }
 
-/* Until `wanted` may be possible. */
+/* Waits until `wanted` may be possible. */
 static void await (struct end *end, short wanted)
 {
     zmq_pollitem_t item;
@@ -188,7 +188,7 @@ static checked_header receive_one (struct end *end)
         if (checked_recv (end->socket, end->pattern == DEALER_ROUTER, &header, flags_of (end)) == 0)
             return header;
         if (zmq_errno () != EAGAIN)
-            fail ("nothing can be received");
+            fail ("cannot receive a message");
         ask = 1;
     }
 }
@@ -209,10 +209,10 @@ static void *send_all (void *argument)
         if (sent < end->count && (!patterns[end->pattern].answers || sent - back < end->window))
             send_one (end, sent++);
         else if (receive_one (end).number != back++)
-            fail ("an answer is not the next one");
+            fail ("an answer is out of order");
     }
     if (zmq_close (end->socket) != 0)
-        fail ("a sender can not be closed");
+        fail ("cannot close a sender");
     if (end->epoll != -1)
         close (end->epoll);
     return NULL;
@@ -232,12 +232,12 @@ static void receive_all (struct end *end, unsigned senders)
         while ((end->wanted >> next[header.sender] % 4 & 1) == 0)
             next[header.sender]++;
         if (header.number != next[header.sender]++)
-            fail ("a message is not the next one");
+            fail ("a message is out of order");
         if (patterns[end->pattern].answers)
             send_one (end, (unsigned) header.number);
     }
     if (zmq_close (end->socket) != 0)
-        fail ("the receiver can not be closed");
+        fail ("cannot close the receiver");
     if (end->epoll != -1)
         close (end->epoll);
 }
@@ -265,7 +265,7 @@ static void secure (void *bound, void *connecting)
     int i;
     for (i = 0; i < 2; i++)
         if (zmq_curve_keypair (keys[i][0], keys[i][1]) != 0)
-            fail ("no keys");
+            fail ("cannot create keys");
     set (bound, ZMQ_CURVE_SERVER, 1);
     zmq_setsockopt (bound, ZMQ_CURVE_SECRETKEY, keys[0][1], 41);
     zmq_setsockopt (connecting, ZMQ_CURVE_SERVERKEY, keys[0][0], 41);
@@ -302,7 +302,7 @@ static void describe (uint64_t number, uint64_t seed, const struct end *one, con
     snprintf (shown + at, sizeof shown - (size_t) at, "\n");
 }
 
-/* One socket and those that are connected to it: one receiver with its senders, or a publisher with its subscribers. */
+/* Plays a round with one socket and its peers: a receiver with its senders, or a publisher with its subscribers. */
 static void play_round (uint64_t number, uint64_t seed)
 {
     static const int marks[] = {1, 2, 5, 30, 100, 1000, 0};
@@ -333,7 +333,7 @@ static void play_round (uint64_t number, uint64_t seed)
         others[i].way = random_below (&state, WAYS);
         others[i].single = random_below (&state, 2) == 0;
         others[i].state = random_next (&state);
-        /* Only as many as fit without a reader. */
+        /* The window has only as many messages as fit without a reader. */
         others[i].window = pattern == REQ_REP || own_mark == 1 || other_mark == 1 ? 1 : 2;
         others[i].socket = zmq_socket (context, publishes ? patterns[pattern].receiver : patterns[pattern].sender);
         shape (others[i].socket, other_mark, small);
@@ -346,7 +346,7 @@ static void play_round (uint64_t number, uint64_t seed)
             subscribe (subscriber, tastes[taste].topics);
         set (publisher->socket, ZMQ_XPUB_NODROP, 1);
         set (publisher->socket, ZMQ_XPUB_VERBOSE, 1);
-        /* Of what it has twice, a subscriber tells once. */
+        /* A subscriber sends a repeated subscription once. */
         publisher->subscriptions += taste == 2 ? 2 : 1;
     }
     for (i = 0; i < count; i++) {
@@ -361,7 +361,7 @@ static void play_round (uint64_t number, uint64_t seed)
     alarm (HANG_SECONDS);
     for (i = 0; i < count; i++)
         if (pthread_create (&threads[i], NULL, publishes ? receive_alone : send_all, &others[i]) != 0)
-            fail ("no thread");
+            fail ("cannot start a thread");
     if (publishes)
         send_all (&one);
     else

@@ -15,7 +15,7 @@ def kills():
 
 @pytest.fixture
 def times(kills):
-    """Number of rounds for trouble that takes seconds each time."""
+    """Number of rounds for faults that take several seconds each."""
     return max(1, kills // 5)
 
 
@@ -24,7 +24,7 @@ def case(tmp_path, record_property):
     case = Case(str(tmp_path), record_property)
     yield case
     for thing in case.made:
-        # Shown if the case fails.
+        # pytest shows this output if the case fails.
         if isinstance(thing, Bridge):
             print(*thing.said[-20:], thing.numbers, sep="\n")
     case.end()

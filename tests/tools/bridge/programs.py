@@ -1,4 +1,4 @@
-"""The programs of the cases: NATS servers, bridges, and a client of NATS that looks into streams.
+"""Starts the programs of the cases: NATS servers, bridges, and a NATS client that reads streams.
 
 run.sh sets NATS_SERVER, TAUT and MINUTES.
 """
@@ -20,12 +20,12 @@ import zmq
 from nats.js.api import AckPolicy, ConsumerConfig
 
 SERVER, TAUT = os.environ["NATS_SERVER"], os.environ["TAUT"]
-# Seconds after which a case begins no new round.
+# A case starts its last round within this number of seconds.
 SECONDS = 60 * float(os.environ.get("MINUTES", "inf"))
 
 
 def free_ports(number):
-    """Ports that are free now."""
+    """Returns ports that are free at the moment."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -34,7 +34,7 @@ def free_ports(number):
 
 
 class Hosts:
-    """Network namespaces on a switch with this one. Each can be cut off, so that its packets are lost."""
+    """Network namespaces that a virtual switch connects with the current one. Cutting one off drops its packets."""
 
     def __init__(self, number):
         self.name, self.number = f"tb{os.getpid()}", 0
@@ -65,7 +65,7 @@ class Hosts:
         return f"{self.net}.{10 + at}"
 
     def within(self, at):
-        """The start of a command that runs there."""
+        """Returns the command prefix that runs a program in this namespace."""
         return ["ip", "netns", "exec", f"{self.name}h{at}"]
 
     def cut(self, at):
@@ -75,7 +75,7 @@ class Hosts:
         self.ip(f"link set {self.name}h{at} up")
 
     def end(self):
-        # The system deletes the links of a deleted namespace later, and the next case in this process needs their names.
+        # The kernel deletes the links of a deleted namespace with a delay. The next case in this process reuses their names.
         links = [f"link del {self.name}h{at}" for at in range(self.number)]
         for command in [*links, *[f"netns del {self.name}h{at}" for at in range(self.number)], f"link del {self.name}"]:
             with contextlib.suppress(OSError, subprocess.CalledProcessError):
@@ -83,8 +83,8 @@ class Hosts:
 
 
 class Nats:
-    """One nats-server, or a cluster, with JetStream. A restarted server keeps its port and its store. With `hosts`
-    each server is in a namespace of its own."""
+    """One nats-server with JetStream, or a cluster. A restarted server keeps its port and its store. With `hosts`
+    each server runs in its own namespace."""
 
     def __init__(self, folder, number=1, settings="", hosts=None, store=None):
         self.folder, self.number, self.settings, self.store = folder, number, settings, store or folder
@@ -142,7 +142,7 @@ class Nats:
             return json.load(answer)
 
     def bridges_subjects(self):
-        """The subscriptions of bridges, without those for answers."""
+        """Returns the subjects that bridges subscribe to, without their reply inboxes."""
         connections = self.get("/connz?subs=1")["connections"]
         bridges = [one for one in connections if one.get("name") == "taut bridge"]
         return sorted(name for one in bridges for name in one.get("subscriptions_list", []) if not name.startswith("_INBOX"))
@@ -155,7 +155,7 @@ class Nats:
 
 
 class Client:
-    """A client of NATS on a thread of its own. Its calls wait for their results."""
+    """A NATS client that runs on its own thread. Its calls block until the result arrives."""
 
     def __init__(self, urls, **options):
         self.loop = asyncio.new_event_loop()
@@ -171,7 +171,7 @@ class Client:
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def persist(self, make):
-        """Repeats a call until it succeeds: clusters change their leaders."""
+        """Repeats a call until it succeeds. Calls fail while a cluster elects a new leader."""
         while True:
             try:
                 return self.run(make())
@@ -182,7 +182,7 @@ class Client:
         return self.persist(lambda: self.streams.add_stream(name=name, subjects=subjects, **settings))
 
     def stored(self, name):
-        """All messages of a stream: subject, headers, payload."""
+        """Returns all messages of a stream as (subject, headers, payload)."""
 
         async def read():
             info = await self.streams.stream_info(name)
@@ -213,7 +213,7 @@ class Client:
 
 
 class Bridge:
-    """`taut bridge` with a file, and the numbers and notices that it prints."""
+    """A running `taut bridge` with its configuration file, and the statistics and notices that it prints."""
 
     def __init__(self, config, wait=True, within=(), **environment):
         self.within, self.environment = within, {**os.environ, **environment}
@@ -253,7 +253,7 @@ class Bridge:
             self.changed.wait_for(is_so)
 
     def reaches(self, route, **least):
-        """Waits until the numbers of a route are at least these."""
+        """Waits until the statistics of a route reach these values."""
         self.until(lambda: all(self.numbers.get(route, {}).get(name, -1) >= value for name, value in least.items()))
 
     def kill(self):
@@ -265,7 +265,7 @@ class Bridge:
         self.start()
 
     def end(self):
-        """Ends the bridge with SIGTERM, which it must obey. Returns its exit code."""
+        """Stops the bridge with SIGTERM and returns its exit code. Fails if the bridge is still running after 60 seconds."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -277,14 +277,14 @@ class Bridge:
 
 
 class Case:
-    """The folder and the programs of a case. `end` ends the programs."""
+    """The folder and the programs of a case. `end` stops the programs."""
 
     def __init__(self, folder, record):
         self.folder, self.record = folder, record
         self.round, self.start, self.made = 0, time.monotonic(), []
 
     def row(self, *cells):
-        """A row of the table at the end: promise, killed, kills, sent, lost, doubled."""
+        """Adds a row to the final table: promise, killed, kills, sent, lost, doubled."""
         self.record("row", cells)
 
     def keep(self, thing):
@@ -296,7 +296,7 @@ class Case:
         return server, self.keep(Client(server.urls(), **options))
 
     def rounds(self, most):
-        """At most so many rounds, fewer if time runs out. `round` counts them."""
+        """Yields at most `most` rounds, fewer if the time runs out. `round` counts them."""
         while self.round < most and time.monotonic() < self.start + SECONDS:
             yield self.round
             self.round += 1
@@ -317,11 +317,11 @@ class Case:
     def end(self):
         with contextlib.ExitStack() as ends:
             for thing in self.made:
-                # Sockets have no `end`, and refuse to be asked for it.
+                # A pyzmq socket has no `end`, and reading that attribute raises an exception.
                 ends.callback(thing.close if isinstance(thing, zmq.Socket) else thing.end)
 
 
 def config(server, *routes):
-    """The text of a file for a bridge."""
+    """Returns the text of a bridge's configuration file."""
     servers = ", ".join(f'"{url}"' for url in server.urls())
     return f"[nats]\nservers = [{servers}]\n" + "".join(f"\n[[routes]]\n{route.strip()}\n" for route in routes)

@@ -1,4 +1,4 @@
-"""A program that pushes numbers under its name until it is killed; ten thousand a second, so that the network holds a few only."""
+"""Pushes its name and a rising number until it is killed. It sends 10,000 messages a second, so the network holds only a few of them."""
 
 import sys
 import time

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# `taut bridge` between unmodified pyzmq programs and real NATS servers, alone and a cluster of three: what it forwards, what it keeps when
-# a part is killed with SIGKILL or cut off, and what it says of a wrong file. docs/use/jetstream.md has the promises.
+# Runs `taut bridge` between unmodified pyzmq programs and real NATS servers: one server, or a cluster of three. The cases test the
+# forwarded messages, and the errors for a wrong file. While programs are killed with SIGKILL or cut off, they test the promises of
+# docs/use/jetstream.md.
 #
 #   tests/tools/bridge/run.sh                 five kills of each kind
-#   tests/tools/bridge/run.sh --short         two, without the longest cases; what `make test` runs
-#   tests/tools/bridge/run.sh --long          200 kills of each kind; KILLS=50 as many; MINUTES=10 no new ones after so long
+#   tests/tools/bridge/run.sh --short         two kills, without the longest cases, as in `make test`
+#   tests/tools/bridge/run.sh --long          200 kills of each kind; KILLS=50 sets another number; MINUTES=10 limits the time of a case
 #   tests/tools/bridge/run.sh [--long] WORD   only the cases with WORD in their names
-#   tests/tools/bridge/run.sh --speed [N]     each route beside NATS alone, N pairs each (5), as docs/results/jetstream.md has them
+#   tests/tools/bridge/run.sh --speed [N]     measures each route beside NATS alone, N pairs each (default 5), for docs/results/jetstream.md
 #
-# Ends with a table promise | killed | kills | sent | lost | doubled, and `bridge: N passed, N failed, N skipped`. Network namespaces and
-# small disks need root: without it, their cases are skipped.
+# Ends with the table promise | killed | kills | sent | lost | doubled, and `bridge: N passed, N failed, N skipped`. Network namespaces and
+# small disks need root. Without root their cases are skipped.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -36,7 +37,7 @@ fi
 . "$root/tests/lib/venv.sh"
 TAUT=$("$root/tests/lib/build.sh" programs)/taut
 export NATS_SERVER TAUT KILLS=$kills
-# A short path, for sockets of `ipc`.
+# The path must be short because it contains ipc sockets.
 work=$(mktemp -d /tmp/taut-bridge.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 options=()

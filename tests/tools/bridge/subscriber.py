@@ -1,4 +1,4 @@
-"""A subscriber as any other: writes down the last word of each message that it gets."""
+"""An ordinary subscriber. It logs the last word of each received message."""
 
 import os
 import sys

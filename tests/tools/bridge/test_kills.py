@@ -1,6 +1,6 @@
-"""What is lost and doubled when one part is killed with SIGKILL, again and again, under load.
+"""Counts lost and doubled messages while one program is killed with SIGKILL repeatedly under load.
 
-Each case adds a row to the table at the end. The moment of a kill is a number of messages, drawn from a fixed seed.
+Each case adds a row to the final table. The program is killed after a number of messages, drawn with a fixed seed.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ start = "first"
 
 
 def stored_server(case, kills, servers=1):
-    """PULL to a stream. If the server, or the leader of three, is killed, the bridge survives, and loses and doubles nothing."""
+    """PULL to a stream. If the server or the leader of three is killed, the bridge survives and stores each message once."""
     server, client = case.nats(servers)
     client.make("S", ["jobs"], num_replicas=servers)
     endpoint, random_step, per = case.endpoint(), random.Random(1), 300
@@ -63,7 +63,7 @@ def test_kill_bridge_answered(case, kills):
     bridge = case.bridge(config(server, STORED.format(socket="ROUTER", endpoint=endpoint, more="id_part = 0")))
 
     def ask(number):
-        """Asks again on a new socket until there is an answer, as robust clients do."""
+        """Repeats the request on a new socket until an answer arrives, as robust clients do."""
         while True:
             with zmq.Context.instance().socket(zmq.REQ) as request:
                 request.setsockopt(zmq.LINGER, 0)
@@ -110,7 +110,7 @@ def test_kill_bridge_stored(case, kills):
         step = random_step.randrange(1, per)
         for at in range(per):
             if at == step:
-                # It is in the midst of it.
+                # Kill the bridge while it forwards messages.
                 bridge.reaches("in", received=1)
                 done = bridge.numbers["in"]["done"]
                 before = client.count("S")
@@ -119,7 +119,7 @@ def test_kill_bridge_stored(case, kills):
                 bridge.again()
             push.send(b"%d" % sent)
             sent += 1
-    # What is sent now arrives.
+    # A message sent after the last kill arrives.
     have = client.count("S")
     bridge.numbers.clear()
     push.send(b"%d" % sent)
@@ -129,14 +129,14 @@ def test_kill_bridge_stored(case, kills):
     found = numbers(client.stored("S"))
     lost, doubled = compare(range(sent), found)
     assert doubled == 0, doubled
-    # Of each round at most what was sent before the kill.
+    # A round loses at most the messages that it sent before the kill.
     assert lost <= case.round * per, lost
     case.row("stored, PUSH to PULL: from the acknowledgement on", "bridge", case.round, sent, f"{lost} that lay in sockets", doubled)
 
 
 @pytest.mark.long
 def test_kill_publisher_stored(case, kills):
-    """If a pushing program is killed, the stream has its first messages, without a gap, once."""
+    """If a pushing program is killed, the stream has its first messages once each, without a gap."""
     server, client = case.nats()
     client.make("S", ["jobs"])
     endpoint, random_step = case.endpoint(), random.Random(4)
@@ -150,7 +150,7 @@ def test_kill_publisher_stored(case, kills):
             program.kill()
             program.wait()
         received = bridge.numbers["in"]["received"]
-    # One that lives still gets through. What the killed have left behind may come before it or after it.
+    # The message of a living program still arrives. Messages of the killed programs may come before it or after it.
     push = pusher(case, endpoint)
     push.send(b"end 0")
     arrived = []
@@ -170,7 +170,7 @@ def test_kill_publisher_stored(case, kills):
 
 
 def worked_off(case, kills, what, servers=1):
-    """From a stream to workers. Whatever is killed, each message is worked off."""
+    """From a stream to workers. Each message is worked off, although a worker, the bridge or a server is killed."""
     server, client = case.nats(servers)
     client.make("S", ["jobs"], num_replicas=servers)
     endpoint, random_step, per, sent = case.endpoint(), random.Random(5), 40, 0
@@ -194,7 +194,7 @@ def worked_off(case, kills, what, servers=1):
     workers = case.keep(work_force(endpoint, f"{case.folder}/done.txt"))
     more()
     for _ in case.rounds(kills):
-        # What comes back late holds nobody up.
+        # These messages keep the workers busy while a message waits for its redelivery.
         more()
         least = sent - per - random_step.randrange(1, per)
         bridge.until(lambda: workers.count() >= least)
@@ -231,7 +231,7 @@ def test_kill_leader_worked_off(case, kills):
 
 
 def test_kill_subscriber_replayed(case, kills):
-    """From a stream to a subscriber that stays, which gets all, and to others that are killed, which have no gap before that."""
+    """From a stream to subscribers. A running subscriber receives all messages. A killed one has no gap before its end."""
     server, client = case.nats()
     client.make("S", ["jobs"])
     endpoint, random_step, sent = case.endpoint(), random.Random(6), 0
@@ -272,7 +272,7 @@ def test_kill_subscriber_replayed(case, kills):
 
 
 def lines(log):
-    """The numbers that a program has written down whole."""
+    """Returns the numbers of the complete lines in a log."""
     try:
         with open(log) as file:
             return [int(line) for line in file if line.endswith("\n")]

@@ -1,4 +1,4 @@
-"""What one peer can and cannot do to the others, and logins that change."""
+"""Tests that a peer cannot harm the other peers, and that changed logins take effect."""
 
 import signal
 import time
@@ -20,7 +20,7 @@ window = 16
 
 
 def ask(case, endpoint, *parts):
-    """The answer of a route `stored` to a message of a REQ of its own."""
+    """Sends a message on a new REQ socket, and returns the answer of a route `stored`."""
     peer = sock(case, "REQ", endpoint)
     peer.send_multipart(parts)
     answer = peer.recv_multipart()
@@ -29,7 +29,7 @@ def ask(case, endpoint, *parts):
 
 
 def test_refused_message_stops_nobody(case):
-    """A subject that the stream does not have, too many parts, too long an id: the others go on."""
+    """The bridge refuses an unknown subject, too many parts and an overlong id, and still stores the messages of other peers."""
     server, client = case.nats()
     client.make("S", ["s.eu.>"])
     endpoint = case.endpoint()
@@ -42,7 +42,7 @@ def test_refused_message_stops_nobody(case):
         answer = ask(case, endpoint, *parts)
         assert answer[0] == b"refused" and why in answer[1], answer
         assert ask(case, endpoint, b"eu.a", b"good" + why)[0] == b"stored"
-    # Another message under an id that is known.
+    # A different message with a known id is refused.
     assert ask(case, endpoint, b"eu.a", b"order-42", b"junk")[0] == b"stored"
     assert ask(case, endpoint, b"eu.a", b"order-42", b"junk")[0] == b"stored"
     answer = ask(case, endpoint, b"eu.a", b"order-42", b"1000 shares")
@@ -65,7 +65,7 @@ def test_refused_message_of_a_push_stops_nobody(case):
 
 
 def test_worker_cannot_answer_for_another(case):
-    """A worker that answers what it was not given acknowledges nothing."""
+    """An answer to another worker's job acknowledges no message."""
     server, client = case.nats()
     client.make("S", ["s.>"])
     endpoint = case.endpoint()
@@ -119,14 +119,14 @@ answer_within = "1h"
 
 
 def test_worker_that_has_gone_holds_no_job(case):
-    """A bridge whose workers have all gone takes no job, and the job of a worker that disconnects goes to another one at
-    once: `answer_within` is longer than this case may take."""
+    """A bridge fetches no job while all workers are disconnected. If a worker disconnects, another worker gets its job at once.
+    `answer_within` is longer than the time of this case, so it cannot cause the redelivery."""
     server, client = case.nats()
     client.make("S", ["s.>"])
     deserted, endpoint = case.endpoint(), case.endpoint()
     case.bridge(config(server, ASKED_FOR.format(endpoint=deserted)))
     for number in range(3):
-        # Its only message has left when its context ends.
+        # The context ends after its only message has been sent.
         with zmq.Context() as context, context.socket(zmq.DEALER) as ghost:
             ghost.connect(deserted)
             ghost.send(b"")
@@ -153,7 +153,7 @@ def test_worker_that_has_gone_holds_no_job(case):
 
 
 def test_subscriber_with_many_topics_shuts_nobody_out(case):
-    """Beyond `max_subscriptions` one subscription brings the whole route. When its cause has gone, it goes, too."""
+    """Above `max_subscriptions` the bridge subscribes to the whole route, until the subscriber with too many topics disconnects."""
     server, client = case.nats()
     endpoint = case.endpoint()
     route = f"""
@@ -167,7 +167,7 @@ max_subscriptions = 20
     bridge = case.bridge(config(server, route))
 
     def receives(subscriber, subject, topic):
-        while True:  # Its subscription is on its way.
+        while True:  # The subscription may still be in transit.
             client.run(client.nats.publish(subject, b"1"))
             while subscriber.poll(20):
                 if subscriber.recv_multipart() == [topic, b"1"]:
@@ -182,7 +182,7 @@ max_subscriptions = 20
     receives(late, "s.late.a", b"late.a")
     subjects = server.bridges_subjects()
     assert len(subjects) == 21 and {"s.>", "s.early.>"} <= set(subjects), subjects
-    # A message that two subscriptions deliver arrives once.
+    # If two subscriptions match a message, it arrives once.
     while early.poll(0):
         early.recv_multipart()
     for number in range(100):
@@ -203,7 +203,7 @@ max_subscriptions = 20
 
 
 def test_rotated_password_counts_without_a_restart(case):
-    """The server gets another password, and then the file. Meanwhile a changed file of the bridge stops no statistics."""
+    """The password changes on the server first and in the file later. Until then, the bridge prints statistics even with a changed file."""
     login = 'authorization {{ user: "bridge", password: "{}" }}\n'
     server, client = case.nats(settings=login.format("old"), user="bridge", password="old")
     client.make("S", ["s.>"])
@@ -221,7 +221,7 @@ def test_rotated_password_counts_without_a_restart(case):
     waiting.send_multipart([b"a", b"2"])
     case.write(text + "\n# touched\n")
     bridge.process.send_signal(signal.SIGHUP)
-    # Statistics go on while the file waits for NATS.
+    # The bridge prints statistics while the changed file waits for NATS.
     bridge.reaches("in", received=2)
     case.write("new\n", "password")
     assert waiting.recv_multipart()[0] == b"stored"

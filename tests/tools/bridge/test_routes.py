@@ -1,4 +1,4 @@
-"""Routes without any trouble, and errors in the file of a bridge."""
+"""Tests routes without faults, and errors in the configuration file of a bridge."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from work import sock
 
 
 def fails(case, text, *expected, arguments=()):
-    """Asserts that the bridge refuses a file with these words, and exits with 1."""
+    """Asserts that the bridge refuses a file with a message that has these words, and exits with 1."""
     path = case.write(text)
     ended = subprocess.run([TAUT, "bridge", path, *arguments], capture_output=True, text=True)
     assert ended.returncode == 1, ended
@@ -43,7 +43,7 @@ separator = "/"
 
 
 def test_topics_and_parts(case):
-    """SUB to NATS to PUB: every topic and all parts arrive as they were."""
+    """SUB to NATS to PUB. Topics and parts arrive unchanged."""
     server, client = case.nats()
     out, back = case.endpoint(), case.endpoint()
     bridge = case.bridge(config(server, PUB_OUT.format(endpoint=out), PUB_IN.format(endpoint=back)))
@@ -87,7 +87,7 @@ def test_topics_and_parts(case):
 
 
 def test_subscriptions_travel(case):
-    """The bridge subscribes in NATS to what subscribers want, while they want it."""
+    """The bridge subscribes in NATS to the topics of its subscribers, and unsubscribes when they do."""
     server, client = case.nats()
     back = case.endpoint()
     bridge = case.bridge(config(server, PUB_IN.format(endpoint=back), PUB_IN.replace("in", "tokens", 1).format(endpoint=case.endpoint()) + "whole_tokens = true"))
@@ -113,7 +113,7 @@ def test_subscriptions_travel(case):
 
     client.run(publish())
     assert [subscriber.recv_multipart()[0] for _ in range(2)] == [b"USD/CHF", b"USD/CHF/spot"]
-    # Two subscriptions bring them.
+    # Both subscriptions deliver these messages.
     assert {tokens.recv_multipart()[0] for _ in range(2)} == {b"USD/CHF", b"USD/CHF/spot"}
     bridge.reaches("in", received=3, unwanted=1, done=2)
     bridge.reaches("tokens", received=2, unwanted=0, done=2)
@@ -123,7 +123,7 @@ def test_subscriptions_travel(case):
 
 
 def bridge_endpoint(bridge, route):
-    """The endpoint of a route."""
+    """Returns the endpoint of a route."""
     text = open(bridge.config).read().split(f'name = "{route}"')[1]
     return text.split('bind = "')[1].split('"')[0]
 
@@ -140,7 +140,7 @@ def test_work_is_handed_out(case):
     sender = sock(case, "PUSH", pull)
     for at in range(100):
         sender.send_multipart([b"%d" % at, b"x"])
-    # No worker takes the requests: one may wait for a worker, ten in the queue.
+    # Without a worker, one request waits for a worker and ten wait in the queue.
     bridge.reaches("out", done=100)
     bridge.reaches("in", dropped=89)
     assert bridge.numbers["in"]["done"] == 0, bridge.numbers
@@ -150,7 +150,7 @@ def test_work_is_handed_out(case):
     assert done in (10, 11), bridge.numbers
     came = [worker.recv_multipart() for _ in range(done)]
     assert came[:10] == [[b"%d" % at, b"x"] for at in range(10)], came
-    # Of the others the first one that came when there was room again.
+    # The last one is the first message that arrived after the queue had room again.
     assert all(int(last) > 9 for last, _ in came[10:]), came
     assert bridge.end() == 0
 
@@ -169,7 +169,7 @@ STREAMS = '\n[[streams]]\nname = "ORDERS"\nsubjects = ["orders.>"]\n'
 
 
 def test_senders_feel_a_slow_stream(case):
-    """If the window is full, nothing is read and a PUSH is blocked. Once the stream is back, each message arrives once."""
+    """If the window is full, the bridge stops reading and a PUSH blocks. Once the stream is back, each message arrives once."""
     server, client = case.nats()
     endpoint = case.endpoint()
     bridge = case.bridge(config(server, STORED.format(socket="PULL", endpoint=endpoint, subject="new", more="window = 10\nhwm = 10")) + STREAMS)
@@ -178,7 +178,7 @@ def test_senders_feel_a_slow_stream(case):
     bridge.reaches("in", done=1)
     server.servers[0].send_signal(signal.SIGSTOP)
     sent = 1
-    # Large, so that what the kernel holds is soon full.
+    # Large messages fill the kernel's buffers quickly.
     while True:
         try:
             push.send(b"%d " % sent + b"x" * 100_000)
@@ -190,12 +190,12 @@ def test_senders_feel_a_slow_stream(case):
     server.servers[0].send_signal(signal.SIGCONT)
     bridge.reaches("in", done=sent)
     stored = [int(data.split()[0]) for _, _, data in client.stored("ORDERS")]
-    # A message that the bridge had to publish again may change places.
+    # A message that the bridge published again may be out of order.
     assert (sorted(stored) if bridge.numbers["in"]["again"] else stored) == list(range(sent))
 
 
 def test_ids_are_stored_once(case):
-    """REQ and DEALER get the number in the stream. The same id is stored once, also by another run of the bridge."""
+    """REQ and DEALER receive the number in the stream. A repeated id is stored once, even after the bridge restarts."""
     server, client = case.nats()
     endpoint = case.endpoint()
     bridge = case.bridge(config(server, STORED.format(socket="ROUTER", endpoint=endpoint, subject=">", more="id_part = 1")) + STREAMS)
@@ -228,7 +228,7 @@ def test_late_subscribers(case):
     route = 'name = "r{at}"\npromise = "replay"\nsocket = "PUB"\nbind = "{endpoint}"\nstream = "ORDERS"\nsubject = "orders.>"\nstart = {start}\nsequence = true'
     case.bridge(config(server, *[route.format(at=at, endpoint=endpoint, start=start) for at, (endpoint, (start, _)) in enumerate(zip(endpoints, starts))]))
     for endpoint, (_, first) in zip(endpoints, starts):
-        # The next one gets it anew, once the bridge has seen that the one before has gone.
+        # The next subscriber gets the stream again, once the bridge has noticed that the last one disconnected.
         for _ in range(2):
             subscriber, message = None, None
             while message is None:
@@ -257,7 +257,7 @@ def test_late_subscribers(case):
 
 
 def test_workers_of_both_kinds(case):
-    """An answer of a REP or REQ worker acknowledges the message. Another worker gets an unanswered message, at once if a REQ leaves."""
+    """An answer of a REP or REQ worker acknowledges the message. An unanswered message goes to another worker, at once if a REQ leaves."""
     server, client = case.nats()
     endpoint = case.endpoint()
     work = """
@@ -278,7 +278,7 @@ answer_within = "{within}"
             first.send(b"ready")
         client.run(client.streams.publish("orders.a", kind.encode()))
         assert first.recv_multipart() == [b"a", kind.encode()]
-        # It goes without an answer: the next one gets it.
+        # The first worker disconnects without an answer, so the next worker gets the message.
         first.close()
         second = sock(case, kind, endpoint)
         if kind == "REQ":
@@ -321,7 +321,7 @@ def test_changes_without_loss(case):
 
 
 def test_ends_without_nats(case):
-    """A bridge ends at the first SIGTERM while NATS is down."""
+    """A bridge exits at the first SIGTERM while NATS is down."""
     server, _ = case.nats()
     into = f'name = "out"\npromise = "as it comes"\nsocket = "PULL"\nbind = "{case.endpoint()}"\nsubject = "jobs"'
     bridge = case.bridge(config(server, into))
@@ -330,7 +330,7 @@ def test_ends_without_nats(case):
 
 
 def test_observed(case):
-    """With TAUT_OBSERVE=1 the tools show each route with its numbers."""
+    """With TAUT_OBSERVE=1 the tools show each route with its statistics."""
     server, client = case.nats()
     endpoint, place = case.endpoint(), {"XDG_RUNTIME_DIR": case.folder}
     text = config(server, STORED.format(socket="PULL", endpoint=endpoint, subject="new", more="")) + STREAMS
@@ -347,7 +347,7 @@ def test_observed(case):
         routes = json.loads(taut("show", pid, "--json"))["routes"]
         return routes[0] if routes else {"done": 0}
 
-    # It is looked at four times a second, for the first time perhaps before there is a route.
+    # The observed state is updated four times a second. The first update may come before the route exists.
     while route()["done"] < 5:
         time.sleep(0.05)
     shown = route()
@@ -355,7 +355,7 @@ def test_observed(case):
     assert "route in (stored): 5 received, 5 done, 0 waiting" in taut("show", pid)
     assert "1 route" in taut("ps")
     assert 'route="in",promise="stored"} 5' in taut("metrics")
-    # The socket goes on with a changed route, which is shown in the place of the former one.
+    # The socket stays open with a changed route. The new route replaces the old one in the output.
     case.write(text.replace('subject = "orders.new"', 'subject = "orders.new"\nwindow = 7'))
     bridge.until(lambda: any("read the file again" in line for line in bridge.said))
     push.send(b"x")
@@ -365,7 +365,7 @@ def test_observed(case):
 
 
 def test_faults_name_their_line(case):
-    """Wrong credentials, an unknown stream, an endpoint in use, a wrong file: the line, the reason, and exit code 1."""
+    """Wrong credentials, an unknown stream, an endpoint in use and a wrong file print the line and the reason, and exit with 1."""
     server, client = case.nats(settings='authorization { user: "bridge", password: "right" }\n', user="bridge", password="right")
     route = STORED.format(socket="PULL", endpoint=case.endpoint(), subject="new", more="")
     password = case.write("secret-but-wrong\n", "password")
@@ -386,7 +386,7 @@ def test_faults_name_their_line(case):
 
 
 def test_tls(case):
-    """Both sides have certificates. A certificate of another authority is refused, and nothing is sent in plain text."""
+    """Both sides have certificates. The bridge refuses a certificate of another authority, without a fallback to plain text."""
     authority, stranger = trustme.CA(), trustme.CA()
     files = {}
     for name, blob in [
@@ -410,7 +410,7 @@ def test_tls(case):
     bridge.reaches("in", done=1)
     assert client.stored("ORDERS")[0][2] == b"hello"
     bridge.end()
-    # It may become right: a certificate is renewed. So it is told, and tried again.
+    # The fault may be temporary, as a certificate can be renewed. The bridge reports it and retries.
     refused = case.keep(Bridge(case.write(text + "\n" + with_tls.replace(files["ca"], files["stranger"])), wait=False))
     refused.until(lambda: any("cannot be reached" in line for line in refused.said))
 

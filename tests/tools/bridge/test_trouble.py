@@ -1,6 +1,6 @@
-"""What is lost and doubled in other trouble than a kill: partitions, a full disk, a stream that stops or is deleted, two bridges with one file.
+"""Counts lost and doubled messages in other faults: partitions, a full disk, a stalled or deleted stream, two bridges with one file.
 
-Most cases have a pipeline: a PUSH, a route *stored*, the stream, a route *worked off* and workers. They add a row for both routes.
+Most cases have a pipeline: a PUSH, a route *stored*, the stream, a route *worked off* and workers. They add a row for each route.
 """
 
 import os
@@ -15,12 +15,12 @@ import zmq
 from programs import Hosts, config
 from work import STORED, WORK, answered, compare, numbers, pusher, sock, work_force
 
-# While it lasts, so many messages are pushed.
+# Number of messages that a case pushes during each fault.
 PER = 200
 
 
 class Pipeline:
-    """From a PUSH through the stream to workers, all over ipc, so that what is between the bridge and NATS can be cut."""
+    """A PUSH, the stream and workers. The sockets use ipc, so that a case can cut only the link between the bridge and NATS."""
 
     def __init__(self, case, servers=1, hosts=None, store=None, more=""):
         self.case, self.sent = case, 0
@@ -41,11 +41,11 @@ class Pipeline:
             self.sent += 1
 
     def stored(self):
-        """Waits until the stream has all."""
+        """Waits until the stream has all sent messages."""
         self.bridge.reaches("in", done=self.sent)
 
     def rows(self, trouble):
-        """Once all is stored and worked off: nothing is lost."""
+        """Waits until all messages are stored and worked off, and asserts that all of them arrived."""
         self.stored()
         self.bridge.until(lambda: self.workers.count() == self.sent)
         found = numbers(self.client.stored("S"))
@@ -58,14 +58,14 @@ class Pipeline:
 
 
 def test_partition(case, times):
-    """The link between the bridge and NATS is cut, for moments and for longer than it takes to notice."""
+    """The link between the bridge and NATS is cut, for moments and until the bridge gives up the connection."""
     hosts = case.keep(Hosts(2))
     pipeline, seconds = Pipeline(case, hosts=hosts), random.Random(6)
     for at in case.rounds(times):
         pipeline.send(PER)
         hosts.cut(1)
         pipeline.send(PER)
-        # Every fifth is as long as connections take to be given up.
+        # Every fifth cut lasts until the bridge gives up its connection.
         time.sleep(12 if at % 5 == 4 else seconds.uniform(0.05, 3))
         hosts.join(1)
     pipeline.rows("partition of bridge and NATS")
@@ -73,7 +73,7 @@ def test_partition(case, times):
 
 @pytest.mark.long
 def test_partition_of_leader(case, times):
-    """The leader of three is cut off from the other servers and from the bridge. The others go on."""
+    """The leader of three is cut off from the other servers and from the bridge. The other two servers store all messages."""
     hosts = case.keep(Hosts(4))
     pipeline = Pipeline(case, servers=3, hosts=hosts)
     for _ in case.rounds(times):
@@ -89,7 +89,7 @@ def test_partition_of_leader(case, times):
 
 
 def test_full_disk(case, times):
-    """While the disk of the server is full, senders are blocked. Once there is room, all is stored."""
+    """While the disk of the server is full, senders block. Once the disk has room, all messages are stored."""
     store = f"{case.folder}/disk"
     os.makedirs(store)
     case.keep(Disk(store))
@@ -105,14 +105,14 @@ def test_full_disk(case, times):
         assert pipeline.sent < start + 20_000, "the disk is not full"
         pipeline.bridge.reaches("in", waiting=64)
         Disk.resize(store, 16 * (at + 2))
-        # It has given up its streams, as it says, and takes them up again when it is started.
+        # A server with a full disk disables its streams until a restart.
         pipeline.server.again()
     pipeline.push.setsockopt(zmq.SNDTIMEO, -1)
     pipeline.rows("full disk")
 
 
 class Disk:
-    """A small one."""
+    """A small file system in memory, whose size can change."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -130,7 +130,7 @@ class Disk:
 
 @pytest.mark.long
 def test_stalled_stream(case, times):
-    """The server stops, for moments and for longer than the bridge waits for an answer. A repeated request is stored once."""
+    """The server is stopped, for moments and for longer than the bridge waits for an answer. A repeated request is stored once."""
     pipeline, seconds = Pipeline(case), random.Random(7)
     for at in case.rounds(times):
         pipeline.send(PER)
@@ -144,7 +144,7 @@ def test_stalled_stream(case, times):
 
 
 def test_deleted_stream(case, times):
-    """The stream is deleted under load, and made again. Messages sent from then on are stored, answered and worked off."""
+    """The stream is deleted under load and created again. Later messages are stored, answered and worked off."""
     server, client = case.nats()
     client.make("S", ["jobs"])
     endpoint, out, log = case.endpoint(), case.endpoint(), f"{case.folder}/done.txt"
@@ -167,7 +167,7 @@ def test_deleted_stream(case, times):
         send()
         heard(PER // 2)
         client.persist(lambda: client.streams.delete_stream("S"))
-        # Those that were stored are gone with the stream; the others are stored in the new one.
+        # The stored messages are deleted with the stream. All other messages are stored in the new stream.
         first = sent
         send()
         bridge.until(lambda: bridge.numbers["in"]["again"] > 0)
@@ -215,8 +215,8 @@ answer_within = "2s"
 
 
 def test_twin_bridges(case, times):
-    """Two bridges have one file, and one of them is killed again and again. The stream keeps one of what both publish, and redelivers what a
-    killed bridge took."""
+    """Two bridges have one file, and one of them is killed repeatedly. If both bridges publish a message, the stream
+    stores it once. It redelivers the messages that the killed bridge had fetched."""
     server, client = case.nats()
     client.make("S", ["all.>", "some"])
     publisher, push, service = (sock(case, kind, **more) for kind, more in (("XPUB", {"XPUB_VERBOSE": 1}), ("PUSH", {}), ("REP", {})))
@@ -245,7 +245,7 @@ def test_twin_bridges(case, times):
             publisher.send_multipart([b"all", b"id-%d" % sent, b"%d" % sent])
             push.send(b"%d" % sent)
             sent += 1
-        # What a PUSH has given to one that is killed is lost. So it is killed when all is stored, while the worker is still at it.
+        # A killed bridge loses the messages in its PULL. The kill waits until all messages are stored, while the worker is still busy.
         while client.count("S") < 2 * sent:
             time.sleep(0.02)
         twins[1].again()

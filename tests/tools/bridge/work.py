@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def sock(case, kind, connect=None, subscribe=(), **options):
-    """A socket of pyzmq that ends with the case."""
+    """Returns a pyzmq socket that is closed at the end of the case."""
     made = zmq.Context.instance().socket(getattr(zmq, kind))
     made.setsockopt(zmq.LINGER, 0)
     for name, value in options.items():
@@ -48,7 +48,7 @@ window = 64
 
 
 def pusher(case, endpoint):
-    """A PUSH to an endpoint."""
+    """Returns a PUSH that is connected to an endpoint."""
     push = zmq.Context.instance().socket(zmq.PUSH)
     push.setsockopt(zmq.LINGER, 0)
     push.connect(endpoint)
@@ -56,7 +56,7 @@ def pusher(case, endpoint):
 
 
 class Workers(list):
-    """REP workers, and the log that they write."""
+    """Worker processes, and the log that they write."""
 
     def __init__(self, endpoint, log):
         self.endpoint, self.log, self.read, self.all, self.different = endpoint, log, 0, [], set()
@@ -71,7 +71,7 @@ class Workers(list):
         worker.wait()
 
     def words(self):
-        """All messages that they got, in order."""
+        """Returns all messages that the workers received, in order."""
         with open(self.log) as file:
             file.seek(self.read)
             lines = file.readlines()
@@ -87,7 +87,7 @@ class Workers(list):
         return [int(word) for word in self.words()]
 
     def count(self):
-        """Number of different messages that they got."""
+        """Returns the number of different messages that the workers received."""
         self.words()
         return len(self.different)
 
@@ -104,7 +104,7 @@ def work_force(endpoint, log):
 
 
 def compare(sent, found):
-    """Numbers of lost and of doubled messages."""
+    """Returns the numbers of lost and of doubled messages."""
     counts = Counter(found)
     strange = set(counts) - set(sent)
     assert not strange, f"never sent: {sorted(strange)[:5]}"
@@ -116,7 +116,7 @@ def numbers(messages):
 
 
 def answered(client):
-    """The numbers of messages of two parts, `id-N` and `N`."""
+    """Yields the N of each stored message with the two parts `id-N` and `N`."""
     for _, headers, data in client.stored("S"):
         first = int(headers["Zmq-Parts"].split(",")[0])
         yield int(data[first:])

@@ -1,4 +1,4 @@
-"""A worker as any other: answers each question after it has written down the last word of its first part."""
+"""An ordinary worker. It logs the last word of a request's first part, and then answers the request."""
 
 import os
 import sys

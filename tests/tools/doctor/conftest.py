@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def enter():
-    """The command that runs a program in a network of this worker's own."""
+    """Yields the command that runs a program in the network namespace of this pytest worker."""
     for unshare, nsenter in (["-n"], ["-n"]), (["-rn"], ["-U", "--preserve-credentials", "-n"]):
         with subprocess.Popen(
             ["unshare", *unshare, "sh", "-c", "ip link set lo up && echo up && exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -20,7 +20,7 @@ def enter():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Writes the page, with what each case has recorded."""
+    """Writes the page from the findings that the cases recorded."""
     passed = terminalreporter.stats.get("passed", [])
     if os.environ.get("WRITE") == "1" and not any(terminalreporter.stats.get(kind) for kind in ("failed", "error", "skipped")):
         page.write(dict(found for report in passed for found in report.user_properties))

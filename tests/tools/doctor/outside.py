@@ -1,4 +1,4 @@
-"""What can be seen of the programs of a system without their help: connections, queues of the kernel, open files, states of processes."""
+"""Observes the programs of a system from outside: connections, kernel queues, open files and process states."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-# Number of pictures and the pause between them. A queue counts if it is there in the last pictures.
+# Number of samples, the pause between them in seconds, and the number of last samples that must all show a queue.
 PICTURES, PAUSE, LAST = 16, 0.5, 4
 
 
@@ -24,7 +24,7 @@ def look(run):
     seen = {"connections": max(len(one["connections"]) for one in pictures)}
     seen["come and go"] = len(ends) - seen["connections"]
     for queue in ("receive", "send"):
-        # Traffic that passes is not in all of the last pictures.
+        # Passing traffic is missing in at least one of the last samples.
         least = {role: min(one[queue].get(role, 0) for one in pictures[-LAST:]) for role in run.processes}
         seen[queue] = {role: amount for role, amount in least.items() if amount > 0}
     seen["files"] = {role: max(one["files"].get(role, 0) for one in pictures) for role in run.processes}
@@ -55,7 +55,7 @@ def picture(run):
 
 
 def differences(healthy, broken):
-    """What the broken system shows that the healthy one does not."""
+    """Returns the differences of the broken system from the healthy one, as text."""
     seen = []
     if broken["connections"] < healthy["connections"]:
         seen.append(f"{broken['connections']} connections, not {healthy['connections']}")
@@ -63,7 +63,7 @@ def differences(healthy, broken):
         seen.append(f"{broken['connections']} connections")
     if broken["come and go"] > healthy["come and go"] + healthy["connections"]:
         seen.append("connections come and go")
-    for queue, of in (("receive", "{} bytes that `{}` does not take"), ("send", "{} bytes of `{}` that are not sent")):
+    for queue, of in (("receive", "{} bytes that `{}` has not read"), ("send", "{} unsent bytes of `{}`")):
         for role, amount in broken[queue].items():
             if amount > 10 * healthy[queue].get(role, 0):
                 seen.append(of.format(amount, role))

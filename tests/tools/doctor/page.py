@@ -9,7 +9,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/results/doctor.md"
 
 
 def write(found):
-    """`found` has `found NAME`, the finding of each broken system, and `outside NAME`, what can be seen of it from outside."""
+    """Writes the page. `found` maps `found NAME` to the finding of a broken system, and `outside NAME` to its differences from outside."""
     if any(f"found {system.name}" not in found for system in SYSTEMS):
         return
     text = [
@@ -17,9 +17,9 @@ def write(found):
         "",
         "For operators who want to know which faults `taut doctor` recognises. This page lists broken systems and the first finding in each.",
         "",
-        "Ten systems of real programs (pyzmq, Node.js, C), each with a fault as an operator meets it at night, and the first finding of `taut doctor`.",
-        "In the same system without the fault it finds nothing. `tests/tools/doctor/run.sh` runs both, and writes this page with `WRITE=1`. The programs",
-        "are in `tests/tools/doctor/systems`. A proxy may stop in two ways, so there are eleven rows.",
+        "The ten systems consist of real programs (pyzmq, Node.js, C). Each has a fault that operators meet.",
+        "The same system without the fault has no findings. `tests/tools/doctor/run.sh` runs both, and writes this page with `WRITE=1`.",
+        "The programs are in `tests/tools/doctor/systems`. A proxy may stop in two ways, so there are eleven rows.",
         "",
         f"On Linux {platform.release().split('-')[0]}, Python {platform.python_version()}. The numbers are those of one run.",
         "",
@@ -36,7 +36,7 @@ def write(found):
         "libzmq 4.3.5 does not report its state. The table shows how the same systems on it differ from those without the fault, in `ss -tanp`, the",
         "number of open files and the state of the process:",
         "",
-        "| fault | what differs | what one knows by that | is it the cause? |",
+        "| fault | difference | conclusion | is it the cause? |",
         "|---|---|---|---|",
     ]
     for system in SYSTEMS:

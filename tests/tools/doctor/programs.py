@@ -1,7 +1,7 @@
-"""Systems that run: their programs, each in a network of its own for its fixed ports, and what `taut doctor` finds in them.
+"""Runs the programs of a system and reads the findings of `taut doctor`. Each system has its own network namespace, for its fixed ports.
 
-run.sh sets PROGRAMS (the compiled programs), LIBRARY and BASELINE (folders with libzmq.so.5), TAUT and NODE_PATH. BASELINE is needed for the
-page only.
+run.sh sets PROGRAMS (the compiled programs), LIBRARY and BASELINE (folders with libzmq.so.5), TAUT and NODE_PATH. Only the page needs
+BASELINE.
 """
 
 import json
@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Run:
-    """A running system. `enter` is the command that runs a program in its network; without `ours` the programs are on libzmq 4.3.5."""
+    """A running system. `enter` is the command that runs a program in its network. Without `ours` the programs use libzmq 4.3.5."""
 
     def __init__(self, system, place, enter, broken, ours=True):
         self.system, self.place, self.enter, self.broken, self.ours = system, place, enter, broken, ours
@@ -59,19 +59,19 @@ class Run:
         )
 
     def works(self):
-        """Waits until the system does its work."""
+        """Waits until the witness of the system prints `working`."""
         line = self.processes[self.system.witness].stdout.readline()
         assert line == b"working\n", f"{self.system.witness} said {line!r}"
 
     def observed(self):
-        """Waits until all of its programs show themselves."""
+        """Waits until all programs can be observed."""
         for role, process in self.processes.items():
             while not (self.place / "tautline" / str(process.pid)).exists():
                 assert process.poll() is None, f"{role} has ended"
                 time.sleep(0.05)
 
     def signal(self):
-        """Sends the signal that breaks the system, if any. A signal interrupts nothing while the program is not in a system call."""
+        """Sends the signal that breaks the system, if any. Callers repeat it, because a signal takes effect only during a system call."""
         if self.broken and self.system.breaks:
             role, which = self.system.breaks
             self.processes[role].send_signal(which)
@@ -82,7 +82,7 @@ class Run:
             self.signal()
 
     def findings(self, lasting, process=None):
-        """What `taut doctor` finds, with the role that each finding is about."""
+        """Returns the findings of `taut doctor`, each with the role of its process."""
         command = [*self.enter, TAUT, "doctor", "--json", "--for", f"{lasting}s", *([str(process)] if process else [])]
         done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert done.returncode in (0, 4) and not done.stderr, f"taut doctor: {done.returncode}: {done.stderr}"
@@ -94,7 +94,7 @@ class Run:
             process.kill()
         for process in self.processes.values():
             process.wait()
-        # Shown if the case fails.
+        # pytest shows this output if the case fails.
         self.log.seek(0)
         print(self.log.read()[-2000:].decode(errors="replace"))
         self.log.close()

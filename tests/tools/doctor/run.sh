@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Ten systems of real programs (pyzmq, Node.js, C), each with a fault as an operator meets it at night. `taut doctor` must name the cause first,
-# with its evidence, and find nothing in the same system without the fault.
+# Runs ten systems of real programs (pyzmq, Node.js, C), each with a fault that operators meet. The first finding of `taut doctor` must
+# name the cause with its evidence. The same system without the fault must have no finding.
 #
 #   tests/tools/doctor/run.sh                  all systems
 #   tests/tools/doctor/run.sh linger wrong_id  some of them
 #   WRITE=1 tests/tools/doctor/run.sh          also on libzmq 4.3.5, to write docs/results/doctor.md
 #
-# Each system has a network namespace, for its ports. JOBS=8 cases run beside each other.
+# Each system has its own network namespace, for its ports. JOBS (default 8) cases run in parallel.
 # Ends with `doctor: N passed, N failed, N skipped`.
 set -euo pipefail
 

@@ -1,7 +1,7 @@
-"""The ten systems: their programs, how each is broken, and what must be said of it.
+"""The ten systems: their programs, their faults, and the expected findings.
 
-A system is a list of roles in the order in which they are started. A role has a command for the healthy system and one for the
-broken system; `None` means that it is not started. C programs are compiled, `KEYS` stands for keys that are made for the run.
+A system is a list of roles in their start order. A role has arguments for the healthy system and for the broken system. `None` means
+that the role is not started. C programs are compiled. SECRET, PUBLIC and OTHER-PUBLIC stand for keys that each run generates.
 """
 
 import signal
@@ -15,32 +15,32 @@ class Role:
     name: str
     healthy: list | None
     broken: list | None
-    # Most open files in the broken system.
+    # Limit of open files in the broken system. 0 is no limit.
     files: int = 0
 
 
 @dataclass
 class System:
-    """A system, and what breaks it."""
+    """A system and its fault."""
 
     name: str
     about: str
     roles: list
-    # Says `working` when the system does its work.
+    # Role that prints `working` when the system does its work.
     witness: str
-    # Expected first finding: the rule, the role that it is found in, and a pattern for the words of the finding.
+    # Expected first finding: its rule, its role, and a pattern for its words.
     rule: str
     where: str
     words: str
-    # A signal to one role, once the system works, breaks it.
+    # Role and signal that break the system once it works.
     breaks: tuple = ()
-    # What must be found, too: a role, a rule and its words.
+    # Second expected finding: a role, a rule and a pattern for its words.
     also: tuple = ()
-    # What the picture from outside tells to who knows only that.
+    # Conclusion from the view from outside, for the page.
     outside: str = ""
-    # True if that is the cause.
+    # True if this conclusion is the cause.
     enough: bool = False
-    # Where its programs are, if not in the folder of its name.
+    # Folder of the programs. Empty for the folder with the system's name.
     programs: str = ""
 
     @property
@@ -60,7 +60,7 @@ SYSTEMS = [
         rule="connect-failed",
         where="work.py",
         words=r"PULL cannot connect to tcp://127\.0\.0\.1:5611: Connection refused .*\d+ attempts in \d+ s.* correct host and port",
-        outside="that they are not connected; not to which address, nor why",
+        outside="the programs are not connected; the address and the reason stay unknown",
     ),
     System(
         "wrong_key",
@@ -74,7 +74,7 @@ SYSTEMS = [
         where="vault",
         words=r"REP and peers that come to tcp://127\.0\.0\.1:5601.*a key is wrong.*\d+ handshakes? failed.* ZMQ_CURVE_SERVERKEY",
         also=("ask", "handshake-failed", r"REQ and the peer at tcp://127\.0\.0\.1:5601.* ZMQ_CURVE_SERVERKEY"),
-        outside="that they are not connected, as with a wrong port",
+        outside="the programs are not connected, as with a wrong port",
     ),
     System(
         "small_hwm",
@@ -100,7 +100,7 @@ SYSTEMS = [
         rule="not-received",
         where="chart.js",
         words=r"does not receive what has come to SUB at tcp://127\.0\.0\.1:5603 .*\d+ messages wait, and hardly one was taken for \d+ s",
-        outside="that `chart.js` does not read",
+        outside="`chart.js` does not read",
         enough=True,
     ),
     System(
@@ -171,7 +171,7 @@ SYSTEMS = [
         words=r"stopped by a signal",
         breaks=("broker", signal.SIGSTOP),
         programs="stopped_proxy",
-        outside="that `broker` was stopped",
+        outside="`broker` is stopped",
         enough=True,
     ),
     System(
@@ -185,7 +185,7 @@ SYSTEMS = [
         rule="linger",
         where="report",
         words=r"closed PUSH has still to send to tcp://127\.0\.0\.1:5609.*5 messages, waiting for \d+ s; ZMQ_LINGER waits for ever",
-        outside="that it is not connected; not that it waits for its end",
+        outside="`report` is not connected; its wait for the exit stays unknown",
     ),
     System(
         "few_files",
@@ -198,7 +198,7 @@ SYSTEMS = [
         rule="too-many-files",
         where="gate",
         words=r"ROUTER at tcp://127\.0\.0\.1:5610 cannot accept peers: Too many open files.*ulimit -n",
-        outside="that `gate` can open nothing more",
+        outside="`gate` cannot open another file",
         enough=True,
     ),
 ]

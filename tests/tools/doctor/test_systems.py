@@ -1,4 +1,4 @@
-"""Broken systems of real programs, and what `taut doctor` says of them."""
+"""Tests the findings of `taut doctor` in broken systems of real programs."""
 
 import os
 
@@ -7,14 +7,14 @@ import pytest
 from programs import Run, says
 from systems import SYSTEMS
 
-# Longer than any rule waits before it reports.
+# Observation time that is longer than the delay of each rule before its report.
 HEALTHY_SECONDS = 14
 each_system = pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 
 
 @each_system
 def test_broken(system, enter, tmp_path, record_property):
-    """The cause is named first, of all processes and of the one that it is in."""
+    """The first finding names the cause, for all processes and for the process with the fault."""
     with Run(system, tmp_path, enter, broken=True) as run:
         run.observed()
         run.make_broken()
@@ -35,7 +35,7 @@ def is_cause(system, hint):
 
 @each_system
 def test_healthy(system, enter, tmp_path):
-    """Nothing is found in the same system without the fault."""
+    """The same system without the fault has no findings."""
     with Run(system, tmp_path, enter, broken=False) as run:
         run.observed()
         run.works()
@@ -46,7 +46,7 @@ if os.environ.get("WRITE") == "1":
 
     @each_system
     def test_outside(system, enter, tmp_path, record_property):
-        """What the same system on libzmq shows, for the page."""
+        """Records the outside view of the same system on libzmq, for the page."""
         seen = {}
         for broken in (False, True):
             place = tmp_path / str(broken)

@@ -8,20 +8,20 @@ from programs import Peer, Program
 
 @pytest.fixture
 def run():
-    """Starts a program (`programs.Program`) that ends with the case."""
+    """Returns a function that starts a program (`programs.Program`). The program is killed at the end of the case."""
     with contextlib.ExitStack() as programs:
         yield lambda *arguments, kind=Program, **more: programs.enter_context(contextlib.closing(kind(*arguments, **more)))
 
 
 @pytest.fixture
 def start(run):
-    """Starts a peer (`programs.Peer`)."""
+    """Returns a function that starts a peer (`programs.Peer`)."""
     return lambda *arguments, **more: run(*arguments, kind=Peer, **more)
 
 
 @pytest.fixture
 def hosts():
-    """Two network namespaces with a wire between them: their names and addresses."""
+    """Yields the names and addresses of two connected network namespaces."""
     if os.geteuid():
         pytest.skip("network namespaces need root")
     names = [f"taut-{os.getpid()}-{side}" for side in "ab"]

@@ -1,4 +1,4 @@
-"""A pyzmq program that does what its standard input says, one JSON list a line, and answers each with a line.
+"""A pyzmq program that reads commands from its standard input, one JSON list a line, and answers each with a line.
 
 ["socket", "a", "PULL", {"RCVTIMEO": 1000}], ["bind", "a", "name://orders"], ["send", "a", "text"], ["recv", "a"], ... An answer is
 {"value": ...} or {"errno": "EINVAL"}.
@@ -22,7 +22,7 @@ library = ctypes.CDLL(os.environ["LD_PRELOAD"]) if "LD_PRELOAD" in os.environ el
 
 
 def echo(endpoint, call):
-    """A REP of its own thread that answers with its process and what it was asked."""
+    """Starts a thread with a REP that answers each request with its process id and the text of the request."""
     ready = threading.Event()
 
     def serve():
@@ -41,7 +41,7 @@ def echo(endpoint, call):
 
 
 def monitor(name):
-    """Events of version 3, of names and connections."""
+    """Starts a monitor with version 3 for events of names and connections."""
     address = f"inproc://monitor-{name}"
     socket = sockets[name]
     call = library.zmq_socket_monitor_versioned
@@ -53,7 +53,7 @@ def monitor(name):
 
 
 def event(name, wait):
-    """The next event: its number, value, remote endpoint and reason; None after `wait` milliseconds without one."""
+    """Returns the number, value, remote endpoint and reason of the next event, or None after `wait` milliseconds."""
     if not monitors[name].poll(wait):
         return None
     parts = monitors[name].recv_multipart()

@@ -1,4 +1,4 @@
-"""The programs of the cases: peers (peer.py), servers and agents, with the files that they use.
+"""Starts the programs of the cases: peers (peer.py), servers and agents, with the files that they use.
 
 run.sh sets LIBRARY (the library under test), TAUT and NATS_SERVER.
 """
@@ -19,7 +19,7 @@ NAME_EVENT = 0x20000000
 
 
 def until(what, condition):
-    """Waits until `condition` returns something true; `what` is for the reader of a time-out."""
+    """Waits until `condition` returns a true value. `what` names the wait in the traceback of a timeout."""
     while not (found := condition()):
         time.sleep(0.02)
     return found
@@ -38,7 +38,7 @@ def reachable(port):
 
 
 def replace(path, text):
-    """Changes a file as an editor does."""
+    """Replaces a file with a new one, as editors do."""
     new = pathlib.Path(f"{path}.new")
     new.write_text(text)
     os.replace(new, path)
@@ -46,20 +46,20 @@ def replace(path, text):
 
 
 def entries(names, name="orders"):
-    """The entries in the folder of a names file."""
+    """Returns the entries of a name in the folder of a names file."""
     folder = names.parent / "f" / name
     return [path for path in folder.glob("*") if path.suffix != ".ipc" and not path.name.startswith(".")] if folder.is_dir() else []
 
 
 def asked(peer, name, text="hello"):
-    """The process that answers a REQ."""
+    """Sends a request with a REQ, and returns the id of the process that answered."""
     answer = peer("ask", name, text)
     assert answer.endswith(f" {text}"), answer
     return int(answer.split()[0])
 
 
 class Program:
-    """A running program; with `host` in that network namespace."""
+    """A running program. `host` is its network namespace, if any."""
 
     def __init__(self, command, host=None, **more):
         prefix = ["ip", "netns", "exec", host] if host else []
@@ -71,7 +71,7 @@ class Program:
         self.process = subprocess.Popen(self.command, stderr=self.errors, text=True, **self.more)
 
     def said(self):
-        """The program's standard error."""
+        """Returns the program's standard error."""
         self.errors.seek(0)
         return self.errors.read()
 
@@ -80,13 +80,13 @@ class Program:
         self.process.wait()
 
     def close(self):
-        """Ends the program with its case, and shows what it said if that fails."""
+        """Kills the program at the end of its case. If the case fails, pytest shows the program's standard error."""
         self.kill()
         print(*self.command, self.said(), sep="\n")
 
 
 class Peer(Program):
-    """A pyzmq program that does what it is told."""
+    """A pyzmq program that executes the commands of a case."""
 
     def __init__(self, names=None, host=None, **variables):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TAUT_")}
@@ -96,11 +96,11 @@ class Peer(Program):
         super().__init__(PEER, host, env=environment | variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __call__(self, *command):
-        """The result of a command: its value, or the name of its errno."""
+        """Runs a command, and returns its value or the name of its errno."""
         self.process.stdin.write(json.dumps(command) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, f"it has died: {self.said()}"
+        assert line, f"the peer has died: {self.said()}"
         answer = json.loads(line)
         return answer.get("errno", answer.get("value"))
 
@@ -119,14 +119,14 @@ class Peer(Program):
 
 
 class Dns:
-    """A real server, dnsmasq, on a port of its own."""
+    """A real DNS server (dnsmasq) on its own port."""
 
     def __init__(self, run, folder, *records):
         self.run, self.folder, self.port, self.program = run, folder, free_port(), None
         self.change(*records)
 
     def change(self, *records):
-        """Restarts the server with other records: the files that it reads again cannot have SRV records."""
+        """Restarts the server with other records. A reload is not enough, as dnsmasq does not reload SRV records."""
         if self.program:
             self.program.kill()
         base = [f"port={self.port}", "listen-address=127.0.0.1", "bind-interfaces", "no-resolv", "no-hosts", "local=/test/", "local-ttl=1", "user=root"]
@@ -147,7 +147,7 @@ class Server:
 
 
 class Host:
-    """A host: a folder, a names file, and the agent."""
+    """A host with a folder, a names file and an agent."""
 
     lease = 3  # seconds
 

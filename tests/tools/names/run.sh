@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# `name://` in unmodified pyzmq programs: a names file that changes, one process, one host, two hosts (network namespaces, as
+# Tests `name://` in unmodified pyzmq programs: a changing names file, one process, one host, two hosts (network namespaces, as
 # root), names in DNS (dnsmasq) and in NATS (a real nats-server, with `taut names --serve`). docs/use/names.md describes the
 # guarantees for users.
 #
 #   tests/tools/names/run.sh                  the library under test
-#   tests/tools/names/run.sh LIBRARY WORD...  another one, if LIBRARY is not empty; only the cases with a WORD in their names
+#   tests/tools/names/run.sh LIBRARY WORD...  another library, unless LIBRARY is empty; only the cases with a WORD in their names
 #
 # Ends with `names: N passed, N failed, N skipped`.
 set -euo pipefail
@@ -18,7 +18,7 @@ use_library "${1:-}"
 NATS_SERVER=$("$root/tests/lib/nats-server.sh")
 export NATS_SERVER
 
-# A short path, for sockets of `ipc`.
+# The path must be short because it contains ipc sockets.
 work=$(mktemp -d /tmp/taut-names.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 words=()

@@ -1,4 +1,4 @@
-"""Names in DNS, with a real server, dnsmasq."""
+"""Tests names in DNS with a real server (dnsmasq)."""
 
 from programs import NAME_EVENT, Dns, asked, free_port, until
 
@@ -11,7 +11,7 @@ def echo_at(start, address):
 
 
 def two_echoes(start):
-    """Two services at the same port of two addresses."""
+    """Starts two services on the same port of two addresses."""
     port = free_port()
     servers = start(), start()
     for number, server in enumerate(servers, 1):
@@ -20,7 +20,7 @@ def two_echoes(start):
 
 
 def test_dns_addresses(start, run, tmp_path):
-    """All addresses of a name are used. After their time to live, changed records are followed."""
+    """A client connects to all addresses of a name. It follows changed records after their time to live."""
     (one, two), port = two_echoes(start)
     dns = Dns(run, tmp_path, "host-record=orders.test,127.0.0.1")
     client = start(dns.names(f"port = {port}"))
@@ -28,14 +28,14 @@ def test_dns_addresses(start, run, tmp_path):
     assert {asked(client, "c") for _ in range(3)} == {one.process.pid}
     dns.change("host-record=orders.test,127.0.0.1", "host-record=orders.test,127.0.0.2")
     both = {one.process.pid, two.process.pid}
-    until("both are asked", lambda: {asked(client, "c") for _ in range(4)} == both)
+    until("both services answer", lambda: {asked(client, "c") for _ in range(4)} == both)
     dns.change("host-record=orders.test,127.0.0.2")
-    until("only the second one", lambda: {asked(client, "c") for _ in range(4)} == {two.process.pid})
+    until("only the second service answers", lambda: {asked(client, "c") for _ in range(4)} == {two.process.pid})
     client.end()
 
 
 def test_dns_services(start, run, tmp_path):
-    """SRV records: each has a port of its own, and only the first priority is used."""
+    """Each SRV record sets its own port, and a client uses only records of the first priority."""
     servers = [echo_at(start, "127.0.0.1") for _ in range(3)]
     (one, first), (two, second), (backup, last) = servers
     dns = Dns(
@@ -49,13 +49,13 @@ def test_dns_services(start, run, tmp_path):
     client = start(dns.names())
     client.socket("c", "REQ", connect="name://orders")
     both = {one.process.pid, two.process.pid}
-    until("both are asked", lambda: {asked(client, "c") for _ in range(4)} == both)
+    until("both services answer", lambda: {asked(client, "c") for _ in range(4)} == both)
     assert all(asked(client, "c") != backup.process.pid for _ in range(6))
     client.end()
 
 
 def test_dns_away(start, run, tmp_path):
-    """Without the DNS server, connections stay and the monitor reports it. Once the server is back, it is asked again."""
+    """If the DNS server fails, connections stay and the monitor reports it. Once the server is back, the client asks it again."""
     (one, two), port = two_echoes(start)
     dns = Dns(run, tmp_path, "host-record=orders.test,127.0.0.1")
     client = start(dns.names(f"port = {port}"))
@@ -71,10 +71,10 @@ def test_dns_away(start, run, tmp_path):
         events.append(event)
         return event and event[0] == NAME_EVENT and (event[1] != 0) == wanted and words in event[3]
 
-    until("it is said", lambda: told(True, "DNS has failed"))
+    until("the failure is reported", lambda: told(True, "DNS has failed"))
     assert asked(client, "c") == one.process.pid
     dns.change("host-record=orders.test,127.0.0.2")
-    until("it is said", lambda: told(False, "DNS works again"))
-    until("the second one is asked", lambda: {asked(client, "c") for _ in range(3)} == {two.process.pid})
+    until("the recovery is reported", lambda: told(False, "DNS works again"))
+    until("the second service answers", lambda: {asked(client, "c") for _ in range(3)} == {two.process.pid})
     assert all(event is None or event[0] != 0x200 for event in events), events
     client.end()

@@ -1,15 +1,15 @@
-"""Names in place of endpoints, as programs of users see them: unmodified pyzmq on Tautline, with TAUT_NAMES."""
+"""Tests names in place of endpoints in unmodified pyzmq programs on Tautline with TAUT_NAMES."""
 
 from programs import NAME_EVENT, asked, entries, free_port, replace, until
 
 
 def names_file(folder, text=""):
-    """A names file whose entries are in a folder beside it."""
+    """Writes a names file that has its entries in a folder beside it."""
     return replace(folder / "names.toml", f'{text}\n[folder]\npath = "{folder}/f"\n')
 
 
 def test_without_names(start):
-    """Without a names file, `name://` fails as any unknown transport does in libzmq."""
+    """Without a names file, `name://` fails like an unknown transport in libzmq."""
     peer = start()
     peer.socket("a", "REQ")
     for call in ("bind", "connect"):
@@ -30,7 +30,7 @@ def test_what_is_no_name(start, tmp_path):
 
 
 def test_a_faulty_file(start, tmp_path):
-    """A faulty file is reported with its line, and no name resolves. If a reload fails, the last valid file stays in force."""
+    """The error for a faulty file names the line, and each name fails. If a reload fails, the last valid file stays in force."""
     names = replace(tmp_path / "names.toml", '[names]\norders = "udp://a:1"\n')
     peer = start(names)
     peer.socket("a", "REQ")
@@ -45,7 +45,7 @@ def test_a_faulty_file(start, tmp_path):
     assert peer("names", str(names)) is True
     assert peer("connect", "a", "name://orders") is True
     replace(names, "orders")
-    until("the fault is told", lambda: "stay in force" in peer.said())
+    until("the error is reported", lambda: "stay in force" in peer.said())
     peer.end()
 
 
@@ -65,14 +65,14 @@ def test_a_file_that_changes(start, tmp_path):
     assert client("connect", "out", "name://orders") is True
     assert client("last", "out") == "name://orders"
     assert client("send", "out", "1") is True
-    assert until("the first one gets it", lambda: one("recv", "in")) == "1"
+    assert until("the first server receives it", lambda: one("recv", "in")) == "1"
     replace(names, f'[names]\norders = ["{ports[0]}", "{ports[1]}"]\n')
 
     def both():
         client("send", "out", "x")
         return two("recv", "in") != "EAGAIN"
 
-    until("the second one gets some", both)
+    until("the second server receives messages", both)
     replace(names, f'[names]\norders = ["{ports[1]}"]\n')
 
     def drained(server):
@@ -87,7 +87,7 @@ def test_a_file_that_changes(start, tmp_path):
             client("send", "out", "y")
         return drained(one) == 0 and drained(two) == 4
 
-    until("only the second one", only_two)
+    until("only the second server receives messages", only_two)
     assert client("disconnect", "out", "name://orders") is True
     assert client("disconnect", "out", "name://orders") == "ENOENT"
     events = []
@@ -111,14 +111,14 @@ def test_one_process(start, tmp_path):
     assert asked(peer, "early") == peer.process.pid
     peer.socket("late", "REQ", connect="name://orders")
     assert asked(peer, "late") == peer.process.pid
-    # Nothing was connected over streams.
+    # The monitor reports name events only, so the sockets use no stream connection.
     assert all(event[0] == NAME_EVENT for event in iter(lambda: peer("event", "early", 100), None))
     peer.end()
     assert entries(names) == []
 
 
 def test_one_host(start, tmp_path):
-    """On one host, a name means ipc. Services start, close and die."""
+    """On one host, a name means ipc. Clients follow services that start, close and die."""
     names = names_file(tmp_path)
     client = start(names)
     client.socket("c", "REQ", connect="name://orders", REQ_RELAXED=1, REQ_CORRELATE=1)
@@ -135,7 +135,7 @@ def test_one_host(start, tmp_path):
     client("close", "c")
     client.socket("d", "REQ", connect="name://orders")
     assert asked(client, "d") == second.process.pid
-    until("the dead one's entry is swept", lambda: len(entries(names)) == 1)
+    until("the entry of the killed service is removed", lambda: len(entries(names)) == 1)
     second.end()
     assert entries(names) == []
     client.end()
@@ -148,20 +148,20 @@ def test_unbinding(start, tmp_path):
     server.socket("in", "PULL", bind="name://orders")
     assert server("last", "in") == "name://orders"
     client.socket("out", "PUSH", connect="name://orders", SNDTIMEO=100)
-    until("it arrives", lambda: client("send", "out", "a") is True)
+    until("message a arrives", lambda: client("send", "out", "a") is True)
     assert server("recv", "in") == "a"
     assert server("unbind", "in", "name://orders") is True
     assert entries(names) == []
-    until("nobody is there", lambda: client("send", "out", "b") == "EAGAIN")
+    until("the peer is disconnected", lambda: client("send", "out", "b") == "EAGAIN")
     assert server("bind", "in", "name://orders") is True
-    until("it is back", lambda: client("send", "out", "c") is True)
-    until("c arrives", lambda: server("recv", "in") == "c")
+    until("the server is bound again", lambda: client("send", "out", "c") is True)
+    until("message c arrives", lambda: server("recv", "in") == "c")
     server.end()
     client.end()
 
 
 def test_publishers(start, tmp_path):
-    """A SUB receives from all publishers of a name, also from later ones."""
+    """A SUB receives from all publishers of a name, including later ones."""
     names = names_file(tmp_path)
     subscriber = start(names)
     subscriber.socket("s", "SUB", connect="name://prices", SUBSCRIBE="", RCVTIMEO=20)
@@ -177,7 +177,7 @@ def test_publishers(start, tmp_path):
             heard.add(int(text))
         return len(heard) == 3
 
-    until("all are heard", all_heard)
+    until("all publishers are received", all_heard)
     for peer in [subscriber, *publishers]:
         peer.end()
 

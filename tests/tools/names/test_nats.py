@@ -1,4 +1,4 @@
-"""Names in NATS, with a real server and agents (`taut names --serve`)."""
+"""Tests names in NATS with a real server and agents (`taut names --serve`)."""
 
 import time
 
@@ -6,7 +6,7 @@ from programs import Host, Server, asked, entries, until
 
 
 def test_nats_two_hosts(hosts, run, tmp_path):
-    """A service is reached from another host over tcp, and from its own over ipc. Its end removes its entries."""
+    """Clients reach a service over tcp from another host, and over ipc from its own host. The end of the service removes its entries."""
     (a, address_a), (b, address_b) = hosts
     server = Server(run, tmp_path, a, address_a)
     here = Host(run, tmp_path / "a", server.port, a, address_a, address_a)
@@ -25,13 +25,13 @@ def test_nats_two_hosts(hosts, run, tmp_path):
     assert ways[0].startswith(f"tcp://{address_a}:") and ways[1].startswith("ipc://"), ways
     assert len(entries(there.names)) == 1
     service.end()
-    until("it is taken back", lambda: not entries(there.names))
+    until("the entry is removed", lambda: not entries(there.names))
     for each in (client, near):
         each.end()
 
 
 def test_nats_away(run, tmp_path):
-    """While NATS is down, known services stay connected. Once it is back, services bound meanwhile are found."""
+    """While NATS is down, known services stay connected. Once it is back, clients find services that were bound during the failure."""
     server = Server(run, tmp_path)
     here, there = Host(run, tmp_path / "a", server.port), Host(run, tmp_path / "b", server.port)
     one, client = here.peer(), there.peer()
@@ -39,7 +39,7 @@ def test_nats_away(run, tmp_path):
     client.socket("c", "REQ", connect="name://orders")
     assert asked(client, "c") == one.process.pid
     server.program.kill()
-    # Nothing is removed for longer than the lease.
+    # The entries stay for longer than the lease.
     end = time.monotonic() + Host.lease + 1
     while time.monotonic() < end:
         assert len(entries(there.names)) == 1
@@ -48,7 +48,7 @@ def test_nats_away(run, tmp_path):
     assert two("echo", "name://orders", "bind") is True
     server.program.start()
     both = {one.process.pid, two.process.pid}
-    until("both are asked", lambda: {asked(client, "c") for _ in range(4)} == both)
+    until("both services answer", lambda: {asked(client, "c") for _ in range(4)} == both)
     for each in (client, one, two):
         each.end()
 
@@ -61,16 +61,16 @@ def test_nats_leases(run, tmp_path):
     one, two = here.peer(), there.peer()
     for each in (one, two):
         assert each("echo", "name://orders", "bind") is True
-    until("both know both", lambda: len(entries(here.names)) == len(entries(there.names)) == 2)
+    until("both hosts have both entries", lambda: len(entries(here.names)) == len(entries(there.names)) == 2)
     here.agent.kill()
-    until("the lease ends", lambda: len(entries(there.names)) == 1)
+    until("the lease expires", lambda: len(entries(there.names)) == 1)
     assert len(entries(here.names)) == 2
     here.agent.start()
-    until("it is told again", lambda: len(entries(there.names)) == 2)
+    until("the entry is back", lambda: len(entries(there.names)) == 2)
     one.kill()
     client = there.peer()
     client.socket("c", "REQ", connect="name://orders")
-    until("it is taken back", lambda: len(entries(there.names)) == 1)
+    until("the entry is removed", lambda: len(entries(there.names)) == 1)
     assert {asked(client, "c") for _ in range(3)} == {two.process.pid}
     for each in (client, two):
         each.end()

@@ -1,6 +1,6 @@
 /*
- * As peer.py, in C: peer bind|connect TYPE ENDPOINT [OPTION=VALUE ...], where TYPE is push or pull. A VALUE @PATH is what the file has,
- * of which this program keeps no copy. Beside the words of peer.py it knows `abort`.
+ * The C version of peer.py: peer bind|connect TYPE ENDPOINT [OPTION=VALUE ...], where TYPE is push or pull. For the VALUE @PATH it reads
+ * the value from the file and erases its copy. It knows the commands of peer.py, and `abort`.
  */
 #define _DEFAULT_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-// As peer.py, with the npm package zeromq: peer.js bind|connect TYPE ENDPOINT [OPTION=VALUE ...].
+// The version of peer.py for the npm package zeromq: peer.js bind|connect TYPE ENDPOINT [OPTION=VALUE ...].
 "use strict"
 
 const readline = require("readline")
@@ -26,7 +26,7 @@ async function main() {
     if (how === "bind") await socket.bind(endpoint)
     else socket.connect(endpoint)
   } catch (error) {
-    // The package says only in words why it cannot be loaded.
+    // If the package cannot be loaded, only its message gives the reason.
     console.error(error.message)
     console.log(`failed ${error.errno ?? 0}`)
     process.exit(1)

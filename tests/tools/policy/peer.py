@@ -1,6 +1,6 @@
-"""A program that knows nothing of policies: peer.py bind|connect TYPE ENDPOINT [OPTION=VALUE ...]; lines on stdin say what to do.
+"""An ordinary program without any code for policies: peer.py bind|connect TYPE ENDPOINT [OPTION=VALUE ...].
 
-It says `at ENDPOINT`, or `failed ERRNO`. Then: `send TEXT`, `receive`, `term` (closes all), `end`.
+It prints `at ENDPOINT` or `failed ERRNO`. Then it reads commands from stdin: `send TEXT`, `receive`, `term` (closes all), `end`.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Programs under policies, and the policies that wrap all of tcp.
+"""Starts programs under policies, and writes the policies that wrap all tcp sockets.
 
 run.sh sets LIBRARY (the library under test), PEER_C (peer.c, compiled), TAUT and NODE_PATH.
 """
@@ -22,13 +22,13 @@ CURVE_AT = ["CURVE_SERVER=1", "CURVE_SECRETKEY=" + SERVER[1]]
 
 
 def curve_to(keys):
-    """Options of a client of SERVER."""
+    """Returns the CURVE options of a client of SERVER."""
     return ["CURVE_SERVERKEY=" + SERVER[0], "CURVE_PUBLICKEY=" + keys[0], "CURVE_SECRETKEY=" + keys[1]]
 
 
 class Peer:
-    """A running peer program. `policy` is the value of TAUT_POLICY; without `ours` the program runs on stock libzmq. Without `wait` the
-    program may still be starting: `opened` waits for it."""
+    """A running peer program. `policy` is the value of TAUT_POLICY. Without `ours` the program runs on stock libzmq. Without `wait` the
+    program may still be starting, and `opened` waits for it."""
 
     def __init__(self, folder, *arguments, policy=None, ours=True, language="pyzmq", core=False, wait=True, **variables):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TAUT_")}
@@ -69,7 +69,7 @@ class Peer:
         return self.line()
 
     def said(self):
-        """The program's standard error."""
+        """Returns the program's standard error."""
         self.errors.seek(0)
         return self.errors.read()
 
@@ -90,7 +90,7 @@ def until(condition):
 
 
 def write(path, text):
-    """Replaces a file as a whole."""
+    """Replaces a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name("." + path.name)
     new.write_text(text)
@@ -102,7 +102,7 @@ RULE = '[[rules]]\ncall = "{}"\nendpoint = "tcp://*"\naction = "wrap"\nwrap = "x
 
 
 def wraps(folder):
-    """Policies that put CURVE on all of tcp, for a server and for its clients."""
+    """Writes policies that put CURVE on all tcp sockets, for a server and for its clients. Returns the two paths."""
     pair = 'public = "{}"\nsecret = "{}"\n'.format
     write(folder / "server.key", pair(*SERVER))
     write(folder / "client.key", pair(*CLIENT))
@@ -114,7 +114,7 @@ def wraps(folder):
 
 
 def tls(folder):
-    """The same with TLS and certificates at both ends. The third value is the authority."""
+    """Writes such policies with TLS and certificates at both ends. The third returned value is the certificate authority."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(write(folder / "tls/ca.pem", ""))
     certify(folder, ca, "server", "127.0.0.1")

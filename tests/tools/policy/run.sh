@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Unmodified programs (pyzmq, Node.js and C) under the policies of docs/operate/policy.md: refusals, warnings and wraps, and places
+# Tests unmodified programs (pyzmq, Node.js and C) under the policies of docs/operate/policy.md: refusals, warnings and wraps, and places
 # that must not contain keys. test_page.py follows docs/operate/security.md as a reader would.
 #
 #   tests/tools/policy/run.sh                  the library under test
-#   tests/tools/policy/run.sh LIBRARY WORD...  another one, if LIBRARY is not empty; only the cases with a WORD in their names
+#   tests/tools/policy/run.sh LIBRARY WORD...  another library, unless LIBRARY is empty; only the cases with a WORD in their names
 #
 # Ends with `policy: N passed, N failed, N skipped`.
 set -euo pipefail
@@ -25,5 +25,5 @@ export PEER_C
 
 words=()
 for word in "${@:2}"; do words+=(--word "$word"); done
-# The cases of a file stay together: the commands of the page follow each other.
+# `loadfile` runs the cases of a file in one worker, because each command of the page depends on the previous ones.
 run_pytest policy "tests/tools/policy/run.sh '${1:-}'" "$here" --basetemp "$work/cases" -n 4 --dist loadfile ${words[@]+"${words[@]}"}

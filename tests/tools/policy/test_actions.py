@@ -1,4 +1,4 @@
-"""What policies allow, warn of, refuse and wrap, in each language and with each library at the other end."""
+"""Tests the calls that policies allow, warn of, refuse and wrap, in each language and with each library at the other end."""
 
 import contextlib
 import errno
@@ -7,8 +7,8 @@ import stat
 
 from programs import CLIENT, CURVE_AT, PROGRAMS, STRANGER, curve_to, wraps, write
 
-# What each ready-made policy, and one that wraps all of tcp, does with a bind or a connect: A(llows it), W(arns of it), R(efuses it),
-# puts C(URVE) on it.
+# Effects of the ready-made policies, and of a policy that wraps all tcp sockets, on a bind or connect: A(llows it), W(arns of it),
+# R(efuses it), puts C(URVE) on it.
 CURVE_TO = curve_to(CLIENT)
 POLICIES = ["audit", "loopback", "strict"]
 TABLE = [
@@ -33,7 +33,7 @@ def test_a_table_of_what_happens(start, tmp_path):
         with contextlib.ExitStack() as peers:
 
             def begin(call, kind, endpoint, curve, **more):
-                """Starts a peer, which ends with the line of the table. Sockets of ipc have a folder of their own."""
+                """Starts a peer that ends after the current line of the table. Each peer has its own folder for ipc sockets."""
                 folder = tmp_path / str(len(os.listdir(tmp_path)))
                 folder.mkdir(mode=0o755)
                 return peers.enter_context(start(call, kind, endpoint.format(folder=folder), *curve, wait=False, **more))
@@ -42,7 +42,7 @@ def test_a_table_of_what_happens(start, tmp_path):
 
 
 def binds(begin, endpoint, options, cells):
-    """Servers under policies, and for each one clients on both libraries. They start beside each other."""
+    """Starts servers under policies, and clients on both libraries for each server. All of them start in parallel."""
     servers = [begin("bind", "PULL", endpoint, options, policy=policy, language=language) for policy, _, language in cells]
     clients = []
     for server, (policy, letter, language) in zip(servers, cells):
@@ -61,7 +61,7 @@ def binds(begin, endpoint, options, cells):
 
 
 def connects(begin, endpoint, options, cells):
-    """Clients under policies, of servers on both libraries, with CURVE and without. They start beside each other."""
+    """Starts clients under policies for servers on both libraries, with CURVE and without. All of them start in parallel."""
     servers = {(curve, ours): begin("bind", "PULL", endpoint, CURVE_AT if curve else [], ours=ours) for curve in (True, False) for ours in (True, False)}
     for server in servers.values():
         server.opened()
@@ -82,7 +82,7 @@ def exchange(server, client):
 
 
 def check(peer, call, policy, letter, language):
-    """Waits until the peer has made its call. Asserts what the call returned and what the policy said."""
+    """Waits for the peer's call, and asserts its result and the message of the policy."""
     peer.opened()
     about = f"{policy}: {call} {language}: {peer.failed} {peer.said()}"
     assert peer.failed == (errno.EACCES if letter == "R" else None), about
@@ -105,7 +105,7 @@ def test_a_wrong_file_is_told(start, tmp_path):
 
 
 def test_users_see_their_topics(start, tmp_path):
-    """A publisher that knows no users sends subscribers, on either library, only the topics of their keys."""
+    """A publisher without code for users sends a subscriber only the topics of its key. The subscriber uses either library."""
     at, _ = wraps(tmp_path)
     (tmp_path / "clients/one.pub").unlink()
     write(tmp_path / "clients/alice.pub", CLIENT[0] + "\n")
@@ -117,7 +117,7 @@ def test_users_see_their_topics(start, tmp_path):
         for keys, topic in ((CLIENT, "prices/"), (STRANGER, "news/")):
             refused = start("connect", "SUB", publisher.at, *curve_to(keys), "SUBSCRIBE=secret", ours=ours)
             subscriber = start("connect", "SUB", publisher.at, *curve_to(keys), "SUBSCRIBE=", ours=ours)
-            # The publisher hears of the narrowed subscription, not of the refused one.
+            # The publisher receives the narrowed subscription in place of the requested one.
             assert publisher.receive() == f"received \x01{topic}"
             for sent in ("secret", "prices/1", "news/1"):
                 publisher.do("send " + sent)

@@ -1,8 +1,7 @@
-"""Follows docs/operate/security.md as a reader would: writes its files, runs its commands in one shell, and compares what they print.
+"""Follows docs/operate/security.md as a reader would: writes its files, runs its commands in one shell, and compares their output.
 
-A `python` or `toml` block that begins with a comment that is a name becomes a file. A `console` block has commands and what they print. There
-a line `...` stands for any number of lines; a number in parentheses (a process) and a word of 40 characters (a key) stand for others of
-their kind.
+A `python` or `toml` block that begins with a file name in a comment becomes a file. A `console` block has commands and their output. In the
+output, a line `...` matches any number of lines. A number in parentheses matches any process id, and a word of 40 characters any key.
 """
 
 import contextlib
@@ -18,12 +17,12 @@ import pytest
 from programs import LIBRARY, TAUT
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs/operate/security.md"
-# Milliseconds that desk.py waits for an answer: long if one comes, short if none does.
+# Milliseconds that desk.py waits for an answer: in the text of the page, if the page expects an answer, and if it expects a timeout.
 PATIENCE, WITH_ANSWER, WITHOUT = "5000", "120000", "1500"
 
 
 def steps():
-    """The files and commands of the page, in order: name and text, or command and expected lines."""
+    """Yields the files (name and text) and commands (command and expected lines) of the page in order."""
     for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S):
         name = re.match(r"# (\S+)\n", block)
         if language in ("python", "toml") and name:
@@ -39,7 +38,7 @@ COMMANDS = [at for at, step in enumerate(STEPS) if step[0] == "command"]
 
 
 class Reader:
-    """A shell in a folder of its own, with what the page takes for granted."""
+    """A shell in its own folder, with the folders and programs that the page assumes."""
 
     def __init__(self, folder):
         self.folder, self.done = folder, []
@@ -50,19 +49,19 @@ class Reader:
             self.port = server.getsockname()[1]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TAUT_")}
         environment["PATH"] = f"{pathlib.Path(TAUT).parent}:{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
-        # A session of its own, so that the programs that it starts can be killed with it.
+        # The shell has its own session. `end` kills that session with all programs that the shell started.
         self.shell = subprocess.Popen(
             ["bash", "--norc"], cwd=folder / "work", env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, start_new_session=True,
         )
 
     def here(self, text):
-        """Text of the page with the folders and ports of this run."""
+        """Returns text of the page with the folders and ports of this run."""
         text = text.replace("/etc/tautline", f"{self.folder}/etc").replace("/usr/local/lib", f"{self.folder}/lib")
         return text.replace("5555", str(self.port)).replace("5556", str(self.port + 1))
 
     def printed(self, at):
-        """Does what the page says up to this step. Returns the lines that its command printed."""
+        """Executes the page up to this step. Returns the output lines of this step's command."""
         while len(self.done) <= at:
             kind, what, rest = STEPS[len(self.done)]
             if kind == "file":
@@ -75,11 +74,11 @@ class Reader:
         return self.done[at]
 
     def run(self, command):
-        """Runs a command. If it stays in the background, waits until it listens or has ended."""
+        """Runs a command. Waits until a background command listens or has ended."""
         mark = "--done--"
         wait = ""
         if command.endswith("&"):
-            # 0A is LISTEN.
+            # 0A is the TCP state LISTEN.
             listens = f"awk '$4 == \"0A\" {{print $2}}' /proc/net/tcp | grep -q ':{self.port:04X}$'"
             wait = f"until {listens}; do kill -0 $! 2>/dev/null || break; sleep 0.02; done\n"
         elif command.startswith("kill"):
@@ -102,7 +101,7 @@ def reader(tmp_path_factory):
 
 
 def pattern(line):
-    """What a line of the page fits."""
+    """Returns the pattern that output must match for this line of the page."""
     text = re.escape(line)
     text = re.sub(r"\\\(\d+\\\)", r"\\(\\d+\\)", text)
     text = re.sub(r"python3\\\.\d+", r"python3(\\.\\d+)?", text)

@@ -1,4 +1,4 @@
-"""Where a server's secret key must not be found: in memory and core files after the end of the context, and in what tools show.
+"""Tests that a server's secret key is absent from memory and core files after the context ends, and from the output of tools.
 
 The key comes from a policy, or from an option that the program reads from a file.
 """
@@ -16,7 +16,7 @@ SECRETS = {"text": SERVER[1].encode(), "bytes": z85.decode(SERVER[1])}
 
 
 def servers(start, folder, **more):
-    """A server with each source of its key."""
+    """Yields a server for each source of its key."""
     at, _ = wraps(folder)
     option = f"CURVE_SECRETKEY=@{write(folder / 'secret.txt', SERVER[1])}"
     for policy, options in ((at, []), (None, ["CURVE_SERVER=1", option])):
@@ -35,7 +35,7 @@ def found_in(path):
 
 
 def held(pid):
-    """The secrets in the writable memory of a process."""
+    """Returns the names of the secrets in the writable memory of a process."""
     found = set()
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
@@ -53,7 +53,7 @@ def held(pid):
 
 def test_no_key_stays_in_memory(start, tmp_path):
     for server in servers(start, tmp_path):
-        # The text of the file is erased. The key itself is in use, which shows that the search finds it.
+        # The text of the file is erased. The key in use is found, which proves that the search works.
         assert held(server.process.pid) == {"bytes"}
         end_context(server)
         assert not held(server.process.pid)
@@ -61,7 +61,7 @@ def test_no_key_stays_in_memory(start, tmp_path):
 
 
 def test_no_key_is_in_a_core_file(start, tmp_path):
-    """A core file of gcore has all memory of the process, including what the kernel would leave out."""
+    """A gcore file has the key while the server runs, and no key after the context ends. gcore dumps all memory, unlike the kernel."""
 
     def core(name):
         subprocess.run(["gcore", "-a", "-o", str(tmp_path / name), str(server.process.pid)], check=True, capture_output=True)
@@ -93,7 +93,7 @@ def test_no_key_is_in_the_core_file_of_a_crash(start, tmp_path):
 
 
 def test_no_key_is_shown(start, tmp_path):
-    """Neither in the observed file while keys are in use, nor in what the program and `taut` say."""
+    """While keys are in use, they appear neither in the observed file nor in the output of the program and of `taut`."""
     for server in servers(start, tmp_path, TAUT_OBSERVE="1", XDG_RUNTIME_DIR=str(tmp_path)):
         start("connect", "PUSH", server.at, ours=False)
         client = start("connect", "PUSH", server.at, *curve_to(CLIENT))

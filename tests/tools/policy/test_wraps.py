@@ -1,4 +1,4 @@
-"""CURVE and TLS that a policy puts on sockets of programs that use neither."""
+"""Tests CURVE and TLS that a policy puts on sockets of programs without CURVE or TLS."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ from programs import CLIENT, CURVE_AT, PROGRAMS, STRANGER, certify, curve_to, tl
 
 
 def relay(endpoint):
-    """Starts a relay to an endpoint. Returns its own endpoint, and the bytes that pass."""
+    """Starts a relay to an endpoint. Returns the relay's endpoint, and a bytearray of the relayed bytes."""
     host, port = endpoint.removeprefix("tcp://").rsplit(":", 1)
     listener = socket.create_server(("127.0.0.1", 0))
     seen = bytearray()
 
     def copy(source, target):
-        # One end may close while the other one still sends.
+        # One end may close while the other end still sends.
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 seen.extend(data)
@@ -35,7 +35,7 @@ def relay(endpoint):
 
 
 def connections(endpoint):
-    """Number of established connections that the endpoint has accepted."""
+    """Returns the number of established connections that the endpoint accepted."""
     port = int(endpoint.rsplit(":", 1)[1])
     with open("/proc/net/tcp") as table:
         rows = [line.split() for line in table][1:]
@@ -81,13 +81,13 @@ def test_wrapped_in_tls_at_both_ends(start, tmp_path):
         assert client.failed is None, client.said()
         client.do("send what nobody may read")
         assert server.receive() == "received what nobody may read"
-        # Records of a handshake and of data, with the version number that all have.
+        # TLS records of a handshake and of data, with the version bytes that all TLS records have.
         assert seen[:2] == b"\x16\x03" and b"\x17\x03\x03" in seen
         assert not any(plain in seen for plain in (b"nobody may read", b"Socket-Type", b"NULL", b"READY"))
 
 
 def test_wrapped_in_tls_against_others(start, tmp_path):
-    """The wrap is TLS as others speak it: Python's OpenSSL in front of plain ZMTP."""
+    """The wrap interoperates with other TLS libraries: Python's OpenSSL exchanges plain ZMTP through it."""
     at, _, ca = tls(tmp_path)
     server = start("bind", "PULL", "tcp://127.0.0.1:*", policy=at)
     context = ssl.create_default_context()
@@ -99,7 +99,7 @@ def test_wrapped_in_tls_against_others(start, tmp_path):
         ready = b"\5READY\x0bSocket-Type\0\0\0\4PUSH"
         stream.sendall(b"\xff" + bytes(7) + b"\1\x7f\3\1NULL" + bytes(48) + bytes([4, len(ready)]) + ready + b"\0\5hello")
         assert server.receive() == "received hello"
-        # A peer that speaks plain ZMTP does not get in, and disturbs no other peer.
+        # The server rejects a peer with plain ZMTP, and continues to serve its other peers.
         plain = start("connect", "PUSH", server.at, ours=False)
         plain.do("send in plain text")
         stream.sendall(b"\0\4more")
@@ -124,7 +124,7 @@ def test_a_certificate_that_is_renewed(start, tmp_path):
     assert server.receive() == "received after"
     client.do("send still there")
     assert server.receive() == "received still there"
-    # An authority that is removed: its clients are disconnected.
+    # If an authority is removed, its clients are disconnected.
     until(lambda: connections(server.at) == 2)
     trustme.CA().cert_pem.write_to_path(tmp_path / "tls/.other.pem")
     os.rename(tmp_path / "tls/.other.pem", tmp_path / "tls/ca.pem")

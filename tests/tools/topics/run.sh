@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Topics between three hosts, on one machine: three network namespaces, each with a server of a NATS cluster, an agent (`taut names --serve`)
-# and programs that only say `taut topics`. Then the server of the first host is killed: connections stay, and a later program is still found.
+# Tests topics between three hosts on one machine. Each host is a network namespace with a server of a NATS cluster, an agent
+# (`taut names --serve`) and programs that only use `taut topics`. Then the server of the first host is killed. Connections stay, and
+# the agents still find a later program.
 #
 #   tests/tools/topics/run.sh          the shared build of taut
-#   TAUT=... tests/tools/topics/run.sh another one
+#   TAUT=... tests/tools/topics/run.sh another build
 #
 # Needs root. Ends with `topics: N passed, N failed, N skipped`.
 set -euo pipefail
@@ -19,7 +20,7 @@ skip() {
 "$root/scripts/need.sh" cargo:cargo ip:iproute2
 nats=$("$root/tests/lib/nats-server.sh")
 [[ -n ${TAUT:-} ]] || TAUT=$("$root/tests/lib/build.sh" programs)/taut
-# A short path, for sockets of `ipc`.
+# The path must be short because it contains ipc sockets.
 work=$(mktemp -d /tmp/taut-topics.XXXXXX)
 hosts=(a b c)
 prefix=taut-$$
@@ -41,7 +42,7 @@ ip -n "$prefix-hub" link set dev hub up
 address() {
     case $1 in a) echo 10.99.8.1 ;; b) echo 10.99.8.2 ;; c) echo 10.99.8.3 ;; esac
 }
-# begin HOST COMMAND...: replaces this shell, so that signals reach the command.
+# begin HOST COMMAND...: runs a command on a host. It replaces this shell, so that signals reach the command.
 begin() {
     local host=$1
     shift
@@ -57,7 +58,7 @@ for host in "${hosts[@]}"; do
     ip -n "$prefix-$host" link set lo up
 done
 
-# ---- on each a server of the cluster, and an agent
+# ---- a server of the cluster and an agent on each host
 
 routes=nats://10.99.8.1:6222,nats://10.99.8.2:6222,nats://10.99.8.3:6222
 declare -A server
@@ -94,7 +95,7 @@ check() {
 subscriber() {
     begin "$1" timeout 120 "$TAUT" topics sub "${@:3}" >"$work/$2" 2>>"$work/said" &
 }
-# Each publisher waits for all three, wherever they are.
+# Each publisher waits for all three subscribers.
 subscriber a all-on-a '**' -n 3
 subscriber a winds-on-a 'weather.*.wind' -n 2
 subscriber b winds-on-b 'weather.*.wind' -n 2

@@ -1,4 +1,4 @@
-"""What the cases are given: a victim with a good client, and programs against the shared memory of `ipc`."""
+"""Fixtures of the cases: a victim with a good client, and programs that attack the shared memory of `ipc`."""
 
 import pathlib
 import subprocess
@@ -26,7 +26,7 @@ def stage(request, case, tmp_path):
 
 @pytest.fixture(scope="session")
 def ipc_programs(request, tmp_path_factory):
-    """A folder with the programs of ipc/, built."""
+    """Builds the programs of ipc/, and returns their folder."""
     folder, library = tmp_path_factory.mktemp("ipc"), request.config.getoption("--library")
     for source in (HERE / "ipc").glob("*.c"):
         command = ["gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Wno-unused-function", "-I", HERE.parents[2] / "include"]

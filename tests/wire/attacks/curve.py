@@ -1,4 +1,4 @@
-"""The client's half of CURVE (RFC 25 and 26), for strangers that know the server's public key. The cipher is libsodium's."""
+"""The client side of CURVE (RFC 25 and 26), for strangers that know the server's public key. It uses libsodium's cipher."""
 
 import ctypes
 import ctypes.util
@@ -6,7 +6,7 @@ import struct
 
 import zmtp
 
-# The keys of victim.c.
+# Public key of the server in victim.c.
 SERVER_KEY = "Ynw{U7yd(=/2mas!aO>ZmsVQ%[m=XtPDWSM9H-r)"
 OVERHEAD = 16
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -30,7 +30,7 @@ def there():
 
 
 def decode(text):
-    """A key from its 40 characters."""
+    """Decodes a key from its 40 characters of Z85."""
     data = b""
     for at in range(0, len(text), 5):
         value = 0
@@ -41,7 +41,7 @@ def decode(text):
 
 
 def pair():
-    """A new key pair: public, secret."""
+    """Returns a new key pair as (public, secret)."""
     public, secret = ctypes.create_string_buffer(32), ctypes.create_string_buffer(32)
     SODIUM.crypto_box_keypair(public, secret)
     return public.raw, secret.raw
@@ -61,7 +61,7 @@ def unseal(box, nonce, public, secret):
 
 
 class Client:
-    """One that knows the server's key, and has a key pair of its own that nobody knows."""
+    """A client that knows the server's key. The server does not know the client's key pair."""
 
     def __init__(self):
         self.server = decode(SERVER_KEY)
@@ -79,7 +79,7 @@ class Client:
         return zmtp.command("HELLO", b"\1\0" + bytes(72) + self.short[0] + short + box)
 
     def initiate(self, welcome, socket_type):
-        """The answer to a WELCOME: the frame's body."""
+        """Returns the INITIATE that answers a WELCOME frame with the body `welcome`."""
         body = welcome[len(b"\7WELCOME") :]
         opened = unseal(body[16:], b"WELCOME-" + body[:16], self.server, self.short[1])
         self.theirs, cookie = opened[:32], opened[32:]
@@ -94,7 +94,7 @@ class Client:
         return zmtp.command("MESSAGE", short + seal(b"\0" + body, nonce, self.theirs, self.short[1]))
 
     def shake_hands(self, stream, socket_type):
-        """As far as a stranger comes: the server has asked its ZAP handler."""
+        """Sends the handshake up to INITIATE. The server then asks its ZAP handler about the stranger."""
         stream.sendall(zmtp.greeting(b"CURVE") + self.hello())
         zmtp.read_exactly(stream, 64)
         stream.sendall(self.initiate(zmtp.read_frame(stream)[1], socket_type))

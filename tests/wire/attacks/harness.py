@@ -1,9 +1,9 @@
-"""What every attack is made of: cases, the victim and its good client (victim.c), and the attacker.
+"""Common parts of all attacks: cases, the victim and its good client (victim.c), and the attacker.
 
-A case is a function that is given an `Attack` and does its worst to `attack.endpoint`, in a process
-of its own; `@case` says what the victim is, and what it may lose by it. As a test an attack is
-bounded. What is asserted are bounds of memory, of descriptors and of bytes, and that good clients
-are answered. As a benchmark it goes on until it is stopped.
+A case is a function that gets an `Attack` and attacks `attack.endpoint` in its own process. `@case`
+has the settings of the victim, and the limits of its losses. As a test an attack ends by itself. The
+test asserts limits of memory, of descriptors and of bytes, and that good clients get answers. As a
+benchmark an attack continues until it is stopped.
 """
 
 import ctypes
@@ -22,18 +22,18 @@ import sys
 import zmtp
 
 MIB = 1 << 20
-# Memory that a process may use in any case: caches of its own threads for the next messages, and the needs of
-# two honest connections.
+# Memory that a process may use in each case: caches of its threads for the next messages, and the needs of two
+# honest connections.
 ALLOWANCE = 8 * MIB
-# Bytes that an attack tries to send: so many that a victim that stores them exceeds its limits.
+# Bytes that an attack tries to send. A victim that stores all of them exceeds its limits.
 VOLUME = 96 * MIB
-# A victim that has taken no bytes for this long counts as not reading. If it only was slow, the attack is a
-# little weaker.
+# A victim that takes no bytes for this time counts as not reading. If it was only slow, the attack is slightly
+# weaker.
 STALL_S = 0.4
 
 
 def most_buffered():
-    """Bytes that the system may hold of one stream: what both ends' buffers may grow to."""
+    """Returns the bytes of one stream that the system may hold, which is the largest size of both ends' buffers."""
 
     def most(name):
         return int(pathlib.Path(f"/proc/sys/net/ipv4/{name}").read_text(encoding="utf-8").split()[2])
@@ -46,15 +46,15 @@ CASES = []
 
 
 def load():
-    """Registers the attacks of the folder `cases`, and returns all."""
+    """Registers the attacks of the folder `cases`, and returns all cases."""
     for file in sorted(pathlib.Path(__file__).parent.glob("cases/*.py")):
         importlib.import_module(f"cases.{file.stem}")
     return CASES
 
 
 class Cores:
-    """Where everybody runs. Apart, a core is left to the good client and the thread that answers it, whatever the attacker and the
-    victim's other threads do on theirs."""
+    """Processor cores of the programs. With `apart`, the good client and the thread that answers it have one core. The attacker and
+    the victim's other threads have another core."""
 
     def __init__(self, apart):
         cores = sorted(os.sched_getaffinity(0))
@@ -63,7 +63,7 @@ class Cores:
         self.good, self.attacked = ({cores[0]}, {cores[1]}) if apart else (set(cores), set(cores))
 
     def place(self, pid, attacked):
-        """Puts all threads of a process where they belong; in one that is attacked one thread is good."""
+        """Assigns all threads of a process to their cores. An attacked process has one good thread."""
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
             good = not attacked or (task / "comm").read_text(encoding="utf-8") == "good\n"
             os.sched_setaffinity(int(task.name), self.good if good else self.attacked)
@@ -71,8 +71,8 @@ class Cores:
 
 CORES = Cores(apart=os.environ.get("APART", "0") != "0")
 
-# Options of the victim that are limits which a program has to set: the defaults leave these resources
-# unbounded. Marks are lower in an attack than by default, and bound it by default as well.
+# Options of the victim with limits that a program must set, because these resources are unlimited by default.
+# High-water marks also bound an attack by default. The attacks use lower marks.
 LIMITS = {
     "wide=22": "ZMQ_MAXMSGSIZE",
     f"wide={0x54410003}": "ZMQ_TAUTLINE_MAXMULTIPARTSIZE",
@@ -81,30 +81,30 @@ LIMITS = {
 
 
 class Case:
-    """What the victim of an attack is, and what it may lose by it."""
+    """An attack, the settings of its victim, and the limits of the victim's losses."""
 
     def __init__(self, attack, name, **settings):
         self.attack, self.name = attack, name
-        # Limits: memory beyond ALLOWANCE, descriptors beyond a few, and bytes that are read from the attacker.
+        # Limits: memory beyond ALLOWANCE, descriptors beyond the good client's, and bytes read from the attacker.
         # `None` means any number.
         self.memory = settings.pop("memory", 0)
         self.descriptors = settings.pop("descriptors", None)
         self.swallowed = settings.pop("swallowed", None)
-        # Endpoint that the victim connects to, if any; ADDRESS is the attacker's.
+        # Endpoint that the victim connects to, if any. ADDRESS stands for the attacker's address.
         self.serves = settings.pop("serves", None)
         # The victim's resource limits, by the names of RLIMIT_*.
         self.limits = settings.pop("limits", {})
         # The victim's [limits] of a policy (docs/operate/policy.md), which libzmq does not know.
         self.policy = settings.pop("policy", {})
-        # True if a later client can be served, and if any client can.
+        # True if the victim can serve a later client, and true if it can serve any client.
         self.newcomer = settings.pop("newcomer", True)
         self.answers = settings.pop("answers", True)
-        # Command for a victim whose mode is idle, sent when the attack is done: `look 1000`.
+        # Command for a victim in mode idle, sent after the attack, for example `look 1000`.
         self.then = settings.pop("then", None)
         # True if this system has the features that the attacker needs.
         self.needs = settings.pop("needs", lambda: True)
         self.options = settings.pop("options", [])
-        # Limits that bound it: its defaults, or limits that a program or a policy sets.
+        # Names of the limits that bound the attack: the defaults, or limits that a program or a policy sets.
         self.bound = settings.pop("bound", None) or self.set_limits() or "defaults"
         self.security = settings.get("security", "null")
         self.settings = settings
@@ -115,7 +115,7 @@ class Case:
 
 
 def case(name, **settings):
-    """Registers an attack. Settings that are not those of `Case` are the victim's (victim.c)."""
+    """Registers an attack. `Case` uses its own settings, and victim.c gets all other settings."""
 
     def register(attack):
         CASES.append(Case(attack, name, **settings))
@@ -125,21 +125,21 @@ def case(name, **settings):
 
 
 class Attack:
-    """The attacker's side, in its own process. `limited`: as a test."""
+    """The attacker's side, in its own process. `limited` is true in a test, and false in a benchmark."""
 
     def __init__(self, endpoint, listener, limited, board, folder):
         self.endpoint, self.listener, self.limited, self.board, self.folder = endpoint, listener, limited, board, folder
         self.kept = []
 
     def connect(self, receive_buffer=None):
-        """A new stream, which lasts as long as the attack."""
+        """Returns a new stream, which stays open until the end of the attack."""
         stream = zmtp.connect(self.endpoint, receive_buffer)
         self.kept.append(stream)
         self.count(connections=1)
         return stream
 
     def accept(self):
-        """The next stream of a victim that connects."""
+        """Accepts the next stream of a connecting victim."""
         stream = self.listener.accept()[0]
         stream.settimeout(zmtp.TIMEOUT_S)
         self.kept.append(stream)
@@ -147,14 +147,14 @@ class Attack:
         return stream
 
     def drop(self, stream):
-        """Resets a stream, so that it leaves nothing behind."""
+        """Resets a stream, so that it leaves no state in the system."""
         self.kept.remove(stream)
         if stream.family == socket.AF_INET:
             zmtp.reset_on_close(stream)
         stream.close()
 
     def ended(self, stream):
-        """Waits for the other end to close a stream; what comes before is thrown away."""
+        """Reads and discards bytes until the other end closes the stream."""
         stream.settimeout(None)
         try:
             while stream.recv(1 << 16):
@@ -163,14 +163,14 @@ class Attack:
             pass
 
     def times(self, count):
-        """So many times as a test, without end as a benchmark."""
+        """Yields numbers: `count` of them in a test, without end in a benchmark."""
         done = 0
         while not self.limited or done < count:
             yield done
             done += 1
 
     def rounds(self, count=1):
-        """As `times`. The streams of a round are dropped after it."""
+        """Yields like `times`, and drops the streams of a round after it."""
         for number in self.times(count):
             kept = len(self.kept)
             yield number
@@ -182,9 +182,9 @@ class Attack:
         struct.pack_into("QQ", self.board, 0, was[0] + swallowed, was[1] + connections)
 
     def flood(self, streams, chunk, volume=None):
-        """Sends `chunk` again and again over each stream until it is gone, or `volume` is sent.
+        """Sends `chunk` repeatedly over each stream until all streams have ended, or `volume` bytes are sent.
 
-        As a test, also until the other end does not read, or VOLUME is sent.
+        In a test it also returns if the other end stops reading, or VOLUME is sent.
         """
         volume = volume or (VOLUME if self.limited else None)
         streams = [streams] if isinstance(streams, socket.socket) else list(streams)
@@ -225,7 +225,7 @@ class Attacker:
             try:
                 end_with_parent()
                 os.sched_setaffinity(0, CORES.attacked)
-                # Its streams last as long as it does.
+                # `attack` keeps its streams open until the process ends.
                 attack = Attack(endpoint, listener, limited, self.board, folder)
                 case.attack(attack)
                 os.write(finish, b".")
@@ -243,11 +243,11 @@ class Attacker:
         self.end()
 
     def wait(self):
-        """Until the attack is done: False if it failed."""
+        """Waits until the attack is done. Returns False if it failed."""
         return os.read(self.finished, 1) == b"."
 
     def counts(self):
-        """Bytes swallowed and connections made."""
+        """Returns the numbers of bytes that the victim swallowed and of connections."""
         return struct.unpack_from("QQ", self.board)
 
     def signal(self, number):
@@ -260,7 +260,7 @@ class Attacker:
 
 
 def end_with_parent():
-    """This process is killed when the one that started it ends."""
+    """Makes the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
@@ -299,7 +299,7 @@ class Program:
         return self.read()
 
     def end(self):
-        """Closes it in good order and returns the exit code."""
+        """Closes the program's input, waits for its end, and returns the exit code."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:
@@ -310,7 +310,7 @@ class Program:
         self.process.kill()
         self.process.wait()
 
-    # What the system says of it.
+    # ---- figures of the process from /proc
 
     def field(self, file, name):
         with open(f"/proc/{self.pid}/{file}", encoding="utf-8") as lines:
@@ -335,13 +335,13 @@ class Program:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def processor_time(self):
-        """In seconds."""
+        """Returns the used processor time in seconds."""
         fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Ended(Exception):
-    """A victim has ended when it should not: by its exit code, negative for a signal."""
+    """A victim ended unexpectedly. The argument is its exit code, negative for a signal."""
 
     def __str__(self):
         code = self.args[0]
@@ -349,11 +349,11 @@ class Ended(Exception):
 
 
 class Unsupported(Exception):
-    """The case cannot be tried here, for the reason that is given."""
+    """The case cannot run on this system. The argument is the reason."""
 
 
 class Answers:
-    """What a good client has measured: a line of victim.c."""
+    """The measurements of a good client, from a line of victim.c."""
 
     def __init__(self, line):
         if line == "none":
@@ -404,7 +404,7 @@ class Stage:
         return Attacker(case, self.endpoint, self.listener, limited, self.folder)
 
     def close(self):
-        """Exit codes of the victim and its client."""
+        """Ends the victim and its client, and returns their exit codes."""
         codes = [self.victim.end()]
         if self.client:
             codes.append(self.client.end())

@@ -1,4 +1,4 @@
-"""Shared memory as a Tautline offers it over `ipc`, which an attacker fills."""
+"""Shared memory that an attacker fills and offers over `ipc`, in the format of Tautline."""
 
 import fcntl
 import mmap
@@ -8,7 +8,7 @@ import struct
 
 
 class Ring:
-    """For bytes from us to the victim."""
+    """A ring for bytes from the attacker to the victim."""
 
     HEADER, ACCEPTED, SWITCH_AT, SWITCHED, TAIL, HEAD = 4096, 8, 128, 256, 384, 512
 
@@ -25,7 +25,7 @@ class Ring:
         self.theirs.setblocking(False)
 
     def offer(self, stream, data):
-        """Sends `data` with the offer."""
+        """Sends `data` together with the descriptors of the ring."""
         socket.send_fds(stream, [data], [self.memory_fd, self.theirs.fileno()])
 
     def get(self, at):
@@ -35,6 +35,6 @@ class Ring:
         struct.pack_into("<Q", self.memory, at, value)
 
     def switch(self, at):
-        """What comes behind so many bytes of the stream is in the ring."""
+        """Moves the stream to the ring after its first `at` bytes."""
         self.put(self.SWITCH_AT, at)
         struct.pack_into("<I", self.memory, self.SWITCHED, 1)

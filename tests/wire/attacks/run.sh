@@ -1,47 +1,46 @@
 #!/usr/bin/env bash
-# Resources that peers can take from a process by bad behaviour: memory, descriptors, processor time, and the answers of good
-# clients.
+# Measures the resources that hostile peers can take from a process: memory, descriptors, processor time, and the answers of
+# good clients.
 #
-#   tests/wire/attacks/run.sh [WORD...]           every attack, or those with a WORD in their name;
+#   tests/wire/attacks/run.sh [WORD...]           all attacks, or the attacks with a WORD in their name;
 #                                                 a suite of `make test`
 #   tests/wire/attacks/run.sh --table [WORD...]   a table beside libzmq 4.3.5; `make attack`
 #
-#   LIBRARY=DIR      the libzmq.so in DIR in place of our library, which it builds
-#   OLD_KERNEL=1     attacks over `ipc` as on a kernel before 6.16, which cannot refuse descriptors: without that
-#                    option of the socket, by a filter of system calls
-#   OLD=DIR          a third library in the table, an older Tautline for example
-#   SECONDS_EACH=2   how long each attack in the table lasts
-#   APART=1          a core is left to the good client and the thread that answers it: the attacker
-#                    and the victim's other threads stay on another
+#   LIBRARY=DIR      the libzmq.so in DIR in place of our library, which the script builds otherwise
+#   OLD_KERNEL=1     attacks over `ipc` as on a kernel before 6.16, which cannot refuse descriptors. A filter of system
+#                    calls rejects the socket option SO_PASSRIGHTS
+#   OLD=DIR          a third library in the table, for example an older Tautline
+#   SECONDS_EACH=2   duration of each attack in the table
+#   APART=1          reserves a core for the good client and the thread that answers it. The attacker and the victim's
+#                    other threads run on another core
 #
 # The columns of the table:
 #
 # - the accepted part of the attack, and the memory and processor time that the victim spent on it
-# - the rate of a good client that asks without a pause, as a part of its rate on a quiet machine, and as a part of its rate while
-#   the same attack goes to another victim, which loads the machine equally
-# - the good client's answers, and the first answer of a client that connects during the attack
-# - the processor time of the victim's own calls, if it is told to make some (`then`)
+# - the rate of a good client that sends requests without a pause. One column relates it to the rate on a quiet machine, another
+#   one to the rate during the same attack on another victim, which loads the machine equally
+# - the times to the good client's answers, and to the first answer of a client that connects during the attack
+# - the processor time of the victim's own calls, if the case has such calls (`then`)
 #
 # The limit that bounds the attack stands behind its name, unless it is a default of the library. The table ends with the attacks
 # that leave a good client less than 80 % of its rate.
 #
-# As a test it asserts how much memory, how many descriptors and how many bytes of an attacker the
-# victim takes, that good clients are answered, and that the victim ends in good order. Times are
-# only shown where that fails.
+# A test asserts limits for the memory, the descriptors and the bytes that the attack costs the victim. It also asserts that good
+# clients get answers, and that the victim exits cleanly. It shows times only if it fails.
 #
 # A new attack is a function in a file of the folder `cases` (cases/connected.py is an example):
 #
 #   @case("PINGs whose PONGs are not read", type="PULL", options=["option=24:10"], memory=MIB)
 #   def pings(attack):
-#       # A socket, which lasts as long as the attack.
+#       # The socket stays open until the end of the attack.
 #       stream = attack.connect(receive_buffer=4096)
 #       zmtp.shake_hands(stream, "PUSH")
-#       # Until the victim does not read, or VOLUME is sent.
+#       # Sends until the victim stops reading, or VOLUME is sent.
 #       attack.flood(stream, zmtp.ping() * 1000)
 #
 # `zmtp.py` (tests/lib/python), `ring.py`, `curve.py` and `tls.py` produce the attacker's bytes. A transport over TLS is one line
-# of SCHEMES in cases/tls.py. The keywords are those of `Case` in harness.py (how much the attack may cost, and the victim's
-# limits), and the options of victim.c, such as type, mode and security. Attacks from C are programs of the folder `ipc`, listed in test_ipc.py.
+# of SCHEMES in cases/tls.py. Keywords are settings of `Case` in harness.py (limits of the attack's cost, and the victim's limits)
+# or options of victim.c, such as type, mode and security. Attacks in C are programs of the folder `ipc`, listed in test_ipc.py.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -56,7 +55,7 @@ fi
 mkdir -p "$work"
 
 libraries=()
-# library NAME FILE: a folder in which FILE has the name that programs look for.
+# library NAME FILE: creates a folder with a link to FILE that has the library's usual name.
 library() {
     mkdir -p "$work/$1"
     ln -sfn "$(realpath "$2")" "$work/$1/libzmq.so.5"
@@ -81,8 +80,8 @@ if [[ ${1:-} == --table ]]; then
 fi
 words=("$@")
 code=0
-# An attack leaves the machine idle for half of its time.
+# Two cases run in parallel, because an attack leaves the machine idle for half of its time.
 run_pytest attacks tests/wire/attacks/run.sh "$here" -n 2 --assert plain --library "$work/tautline" --victim "$work/victim" \
     "${words[@]/#/--word=}" || code=$?
-# A word that is in no name is no failure.
+# Exit code 5 means that no case has a WORD in its name, which is not a failure.
 [[ $code -eq 0 || $code -eq 5 ]]

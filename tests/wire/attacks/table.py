@@ -1,4 +1,4 @@
-"""The table of attacks beside other libraries: table.py PROGRAM FOLDER SECONDS NAME:LIBRARY... -- [WORD...]; see run.sh."""
+"""Prints the table of attacks beside other libraries: table.py PROGRAM FOLDER SECONDS NAME:LIBRARY... -- [WORD...]. See run.sh."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ ROUNDS = 4
 
 
 class Rate:
-    """What a good client measures over several rounds."""
+    """The measurements of a good client over several rounds."""
 
     def __init__(self):
         self.count = self.took = self.worst_ms = self.newcomer_ms = 0
@@ -36,7 +36,7 @@ class Rate:
 
 
 def measure(case, library, program, folder, seconds):
-    """An attack takes turns with the same one on another victim, which takes as much of the machine."""
+    """Measures a good client while the attack alternates with the same attack on another victim, which loads the machine equally."""
     stage, other = Stage(case, library, program, folder), None
     attackers = []
     try:
@@ -94,7 +94,7 @@ COLUMNS = {
 
 
 def row(case, measured):
-    """A row of the table: in each cell what each library did, in their order."""
+    """Returns a row of the table. Each cell has the figures of all libraries in their order."""
     bound = case.bound.replace("defaults", "")
     if all(isinstance(m, str) for m in measured):
         cells = [" / ".join(measured)] + [""] * (len(COLUMNS) - 1)
@@ -105,12 +105,12 @@ def row(case, measured):
     return f"| {case.name} | {bound} | {' | '.join(cells)} |"
 
 
-# Share of its rate that a good client should keep, at least.
+# Lowest share of its rate that a good client should keep.
 KEPT = 0.8
 
 
 def told(results):
-    """For each library, how many attacks leave a good client less than KEPT, and which."""
+    """Prints for each library the number and the names of the attacks that leave a good client less than KEPT."""
     for library in dict.fromkeys(result["library"] for result in results):
         measured = [(r["attack"], r["measured"]) for r in results if r["library"] == library and not isinstance(r["measured"], str)]
         ended = [r["attack"] for r in results if r["library"] == library and str(r["measured"]).startswith("the victim")]

@@ -1,10 +1,10 @@
-"""Each attack against a victim: bounds of memory, of descriptors and of bytes, good clients are answered, and the victim ends in good order."""
+"""An attack stays within the limits of memory, descriptors and bytes. Good clients get answers, and the victim exits cleanly."""
 
 import pytest
 from harness import ALLOWANCE, MIB, Answers, load
 
 ASKED = 20
-# What a good client, its newcomer and their shared memory may hold at the moment.
+# Descriptors that a good client, its new connection and their shared memory may use.
 OWN_DESCRIPTORS = 16
 
 

@@ -1,4 +1,4 @@
-"""What a peer over ipc can do with descriptors and shared memory: the programs of ipc/, each against a victim of its own."""
+"""Attacks of an ipc peer with descriptors and shared memory leave good clients served. Each program of ipc/ has its own victim."""
 
 import os
 import subprocess

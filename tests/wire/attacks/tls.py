@@ -1,4 +1,4 @@
-"""TLS as an attacker uses it: OpenSSL's library, which says what Python's module does not."""
+"""TLS for an attacker. It calls OpenSSL's library for messages that Python's module cannot send."""
 
 import ctypes
 import ctypes.util
@@ -6,7 +6,7 @@ import socket
 import ssl
 import struct
 
-# A self-signed certificate and its key, made for this test.
+# A self-signed certificate and its key, generated for this test.
 KEY = """-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtbXX3GlzyXqBUZH9
 wpsPNG4OUOzA5LnTjgurLWjBtq+hRANCAAT1T7/WZlwnFlc8ql+NYD0wpQ2XkNdL
@@ -57,20 +57,20 @@ def there():
 
 
 class Stream:
-    """The client's end, over a stream that blocks. Nothing of the server's certificate is looked at.
+    """The client's end of TLS over a blocking stream. It does not check the server's certificate.
 
-    `patience_s`: a read or a write that waits for so long fails, once the handshake is complete.
+    `patience_s` is the timeout of reads and writes after the handshake.
     """
 
     def __init__(self, stream, version=TLS1_3, patience_s=None):
         self.stream = stream
-        # A time-out of Python would make the descriptor one that does not block.
+        # A timeout in Python would make the descriptor non-blocking.
         stream.settimeout(None)
         context = OPENSSL.SSL_CTX_new(OPENSSL.TLS_client_method())
         OPENSSL.SSL_CTX_ctrl(context, SET_MIN, version, None)
         OPENSSL.SSL_CTX_ctrl(context, SET_MAX, version, None)
         self.ssl = OPENSSL.SSL_new(context)
-        # The other one keeps it.
+        # The SSL object holds a reference to the context.
         OPENSSL.SSL_CTX_free(context)
         OPENSSL.SSL_set_fd(self.ssl, stream.fileno())
         if OPENSSL.SSL_connect(self.ssl) != 1:
@@ -84,20 +84,20 @@ class Stream:
         OPENSSL.SSL_free(self.ssl)
 
     def update_key(self, answer):
-        """Sends a KeyUpdate, which may ask for one in return. False: it does not go any more."""
+        """Sends a KeyUpdate, which may request one in return. Returns False if the stream takes no more data."""
         return OPENSSL.SSL_key_update(self.ssl, UPDATE_REQUESTED if answer else UPDATE_NOT_REQUESTED) == 1 and OPENSSL.SSL_do_handshake(self.ssl) == 1
 
     def negotiate_again(self):
-        """Asks for a new handshake within TLS 1.2. False: it was refused."""
+        """Requests a new handshake within TLS 1.2. Returns False if it was refused."""
         return OPENSSL.SSL_renegotiate(self.ssl) == 1 and OPENSSL.SSL_do_handshake(self.ssl) == 1
 
     def write(self, data):
-        """As one record. False: it does not go any more."""
+        """Sends data as one record. Returns False if the stream takes no more data."""
         return OPENSSL.SSL_write(self.ssl, data, len(data)) == len(data)
 
 
 def client_hello():
-    """The record that a client begins with."""
+    """Returns the first record of a client."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     said = ssl.MemoryBIO()

@@ -1,32 +1,32 @@
 /*
- * The two honest programs of the attacks: a victim, and a good client of it. harness.py starts them
- * and talks to them by lines.
+ * The two honest programs of the attacks: a victim, and its good client. harness.py starts them
+ * and exchanges lines with them.
  *
  *   victim KEY=VALUE...
  *     type=ROUTER          the type of the socket under attack, in capitals
- *     mode=echo            echo sends back what comes, and the good client asks this socket;
- *                          receive; send: messages of `body` bytes as fast as they go;
- *                          idle: the socket is only touched when told to
- *     bind=ENDPOINT        or connect=ENDPOINT, of the attacker
- *     security=null        plain, curve, or zap: NULL with a handler that lets in who comes from
+ *     mode=echo            echo returns each message, and the good client uses this socket;
+ *                          receive; send: sends messages of `body` bytes as fast as possible;
+ *                          idle: the socket is only used by commands
+ *     bind=ENDPOINT        or connect=ENDPOINT, the endpoint of the attacker
+ *     security=null        plain, curve, or zap: NULL with a handler that accepts peers from
  *                          127.0.0.2
  *     body=100             bytes of a message
- *     zap=silent           a handler that never answers; the good client is not served then
- *     option=NUMBER:VALUE  of the socket, an int; wide= an int64_t; text= a string
+ *     zap=silent           a handler that never answers, so the good client is not served
+ *     option=NUMBER:VALUE  a socket option with an int; wide= an int64_t; text= a string
  *
- *   Says `ready ENDPOINT SERVICE`: where it is bound, and where the good client is served. With
- *   another mode than echo that is a second socket, a ROUTER of the same context and I/O thread.
- *   For mode=send, `held` says `held` once the socket has taken nothing for STALL_MS, or MANY
- *   messages more. For mode=idle, `look N` receives N times without waiting and says
- *   `looked MESSAGES MICROSECONDS` (of processor time), and `send N` sends N messages and says `sent MESSAGES MICROSECONDS`. With
- *   the end of the input it closes everything, says `ended` and exits with 0.
+ *   Prints `ready ENDPOINT SERVICE`: its own endpoint, and the endpoint of the good client. In mode
+ *   echo both are the same. In other modes SERVICE is a ROUTER of the same context and I/O thread.
+ *   For mode=send, `held` prints `held` once the socket has blocked for STALL_MS, or has sent MANY
+ *   more messages. For mode=idle, `look N` receives N times without waiting and prints
+ *   `looked MESSAGES MICROSECONDS` (of processor time), and `send N` sends N messages and prints `sent MESSAGES MICROSECONDS`. At
+ *   the end of the input it closes all sockets, prints `ended` and exits with 0.
  *
  *   victim client=ENDPOINT security=...
  *
- *   `ask N` connects anew and asks once, then asks N times over the first connection; `measure
- *   SECONDS` asks as often as it can. Either says `answers N SECONDS MEDIAN WORST NEWCOMER`, the
- *   last three in microseconds, or `none` if an answer does not come in a minute. newcomer=no
- *   leaves the connection anew out.
+ *   `ask N` sends one request over a new connection, and then N requests over the first connection.
+ *   `measure SECONDS` sends as many requests as possible in that time. Either prints
+ *   `answers N SECONDS MEDIAN WORST NEWCOMER`, the last three in microseconds, or `none` if an
+ *   answer does not arrive within a minute. newcomer=no omits the new connection.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,10 +45,10 @@
 
 enum { TAUTLINE_OPTIONS = 0x54410000 };
 enum { WATCHDOG_MS = 60000, SAMPLES = 1 << 20, LONGEST_BODY = 1 << 20 };
-/* Time after which a waiting send counts as held, and the number of messages with the same effect: a publisher is never held. */
+/* Time after which a blocked send counts as held. MANY sent messages count as well, because a publisher never blocks. */
 enum { STALL_MS = 400, MANY = 10000 };
 
-/* Keys made for this test; a peer that knows the server's key and has the client's key is a good client. */
+/* Keys generated for this test. A good client knows the server's public key and has the client's key pair. */
 static const char *server_public = "Ynw{U7yd(=/2mas!aO>ZmsVQ%[m=XtPDWSM9H-r)", *server_secret = "/n2-3lcSoetlsc3zw(O$fLiz1[$p/R/Y.3}a[i:>";
 static const char *client_public = "nuvAi^4M<eI)s2WEiyN?=K33NAc$kiym&<!?>[jT", *client_secret = "}h5=3ohXPR}{&c[SNcm>SKM}hEVOPU)6R3qDB%V?";
 
@@ -72,7 +72,7 @@ static double seconds(clockid_t clock)
     return (double) t.tv_sec + (double) t.tv_nsec * 1e-9;
 }
 
-/* The value of `key=value`, if the argument is of that key. */
+/* Returns the value of `key=value`, or NULL for an argument with another key. */
 static const char *value_of(const char *argument, const char *key)
 {
     size_t length = strlen(key);
@@ -113,7 +113,7 @@ static void set_text(void *socket, int option, const char *value)
     must(zmq_setsockopt(socket, option, value, strlen(value)) == 0, "option");
 }
 
-/* The options given on the command line. */
+/* Sets the options of the command line. */
 static void set_all(void *socket)
 {
     for (char **argument = arguments; *argument; argument++) {
@@ -124,7 +124,7 @@ static void set_all(void *socket)
             set_text(socket, atoi(value), colon + 1);
         if ((value = value_of(*argument, "wide"))) {
             int64_t wide = atoll(colon + 1);
-            /* A library without this option shows what happens without. */
+            /* A library without this option runs the attack without its limit. */
             if (atoi(value) >= TAUTLINE_OPTIONS && zmq_has("tautline") != 1)
                 continue;
             must(zmq_setsockopt(socket, atoi(value), &wide, sizeof wide) == 0, "option");
@@ -157,7 +157,7 @@ static void secure_client(void *socket)
     }
 }
 
-/* Receives the parts of a message that come at most; those beyond are dropped. Returns how many there are, or -1. */
+/* Receives a message, and keeps at most `most` of its parts. Returns the number of kept parts, or -1. */
 static int receive_parts(void *socket, char parts[][256], size_t *lengths, int most)
 {
     for (int count = 0;; count++) {
@@ -176,7 +176,7 @@ static int receive_parts(void *socket, char parts[][256], size_t *lengths, int m
     }
 }
 
-/* RFC 27: version, request id, domain, address, routing id, mechanism, credentials. */
+/* A ZAP handler. RFC 27: version, request id, domain, address, routing id, mechanism, credentials. */
 static void *judge(void *socket)
 {
     static char parts[8][256];
@@ -200,7 +200,7 @@ static void *judge(void *socket)
     return NULL;
 }
 
-/* Sends each message back to where it came from, until the context ends. */
+/* Returns each message to its sender until the context ends. */
 static void *echo(void *socket)
 {
     int more = 1;
@@ -210,7 +210,7 @@ static void *echo(void *socket)
         if (zmq_msg_recv(&part, socket, 0) < 0)
             break;
         more = zmq_msg_more(&part);
-        /* A peer without room, or that has gone, loses its answer. */
+        /* A peer that is full or disconnected loses its answer. */
         if (zmq_msg_send(&part, socket, (more ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT) < 0)
             zmq_msg_close(&part);
     }
@@ -229,7 +229,7 @@ static void *receive(void *socket)
     return NULL;
 }
 
-/* Number of times that the sender was held, or has sent MANY messages. Negative: it has ended. */
+/* Number of times that the sender was held or has sent MANY messages. Negative if the sender has ended. */
 static atomic_int held;
 
 static void *send_all(void *socket)
@@ -254,7 +254,7 @@ static void *send_all(void *socket)
     return NULL;
 }
 
-/* Waits for it. The first time may have begun before. */
+/* Waits until `held` has grown by two, as the first period may have begun before this call. */
 static void wait_until_held(void)
 {
     for (int before = held; held >= 0 && held < before + 2;)
@@ -264,7 +264,7 @@ static void wait_until_held(void)
 static void start(void *(*body) (void *), void *socket, pthread_t *thread)
 {
     must(pthread_create(thread, NULL, body, socket) == 0, "thread");
-    /* harness.py may leave it a core. */
+    /* harness.py finds the thread by this name, and may reserve a core for it. */
     if (body == echo)
         pthread_setname_np(*thread, "good");
 }
@@ -360,7 +360,7 @@ static void *connected(const char *endpoint)
     return socket;
 }
 
-/* Microseconds until the answer, or -1. */
+/* Sends a request. Returns the microseconds until the answer, or -1. */
 static double ask(void *socket)
 {
     char body[64] = {0};

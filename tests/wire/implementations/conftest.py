@@ -1,4 +1,4 @@
-"""The exchanges, our side and the keys are those of the interoperability tests."""
+"""Uses the exchanges, our side and the keys of the interoperability tests."""
 
 import pathlib
 import sys

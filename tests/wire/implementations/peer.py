@@ -3,8 +3,8 @@
     socket ID KIND    set ID OPTION VALUE    bind ID ENDPOINT    connect ID ENDPOINT    close ID
     send ID PART...   recv ID                readable ID MILLISECONDS
 
-Parts and values of bytes are hexadecimal, `-` for none. `bind` answers with the endpoint, `recv` with the parts. A PLAIN server
-is given the name and the password to let in by the options of a client, beside PLAIN_SERVER.
+Parts and byte values are hexadecimal, and `-` stands for an empty one. `bind` answers with the endpoint, `recv` with the parts. A PLAIN
+server gets PLAIN_SERVER, and the accepted name and password in the options of a client.
 """
 
 import subprocess
@@ -22,7 +22,7 @@ class Refused(Exception):
 
 
 class Peer:
-    """A side as in sides.py: the process at the other end of two pipes."""
+    """A side with the methods of sides.py. It forwards them to a process over two pipes."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1 << 20)

@@ -1,4 +1,4 @@
-"""Independent implementations of ZMTP as peers of ours, over tcp: every pattern, both ways, each side binding, with each mechanism."""
+"""Our library works over tcp with independent implementations: all patterns, both ways, with each side binding and each mechanism."""
 
 import itertools
 import pathlib
@@ -14,7 +14,7 @@ from zmq.utils import z85
 
 NULL, PLAIN, CURVE = "NULL", "PLAIN", "CURVE"
 
-# The mechanisms of each peer.
+# Mechanisms of each peer.
 MECHANISMS = {
     "JeroMQ": (NULL, PLAIN, CURVE),
     "go-zeromq": (NULL, PLAIN),
@@ -29,7 +29,7 @@ COMMANDS = {
     "zmq.rs": ["{peers}/rust/debug/peer-zmq-rs"],
 }
 
-# What a peer does not do with libzmq 4.3.5 in our place either: (its own type, the exchange), any where None.
+# Exchanges that a peer also fails with libzmq 4.3.5 in our place: (its socket type, the exchange). None stands for any exchange.
 LACKS = {
     "go-zeromq": {
         ("REP", "request_reply"), ("REP", "dealer_to_reply"), ("XSUB", "publish"),
@@ -39,9 +39,9 @@ LACKS = {
     "zmq.rs": {("PAIR", None)},
 }  # fmt: skip
 
-# On a busy machine two peers sometimes fail, also against libzmq 4.3.5. A DEALER of JeroMQ sends too late, once in thirty runs. A
-# SUB of zmq.rs that binds does not send a new subscription to a connection that it is just accepting, because it reads its
-# subscriptions before it adds the connection to its list.
+# On a busy machine two peers sometimes fail, also against libzmq 4.3.5. In one of thirty runs, a DEALER of JeroMQ sends too late. A
+# binding SUB of zmq.rs may miss a new subscription for a connection that it just accepts, because it reads its subscriptions before it
+# adds the connection to its list.
 TRIES = {"JeroMQ": 3, "zmq.rs": 3}
 
 
@@ -84,7 +84,7 @@ def test_exchange(request, command, peer, mechanism, exchange, ours_first, ours_
 
 def run(ours, theirs, mechanism, exchange, ours_first, ours_binds):
     def secure(server, client):
-        """Gives both ends what they need. Keys as libzmq and all peers take them: 32 bytes."""
+        """Sets the credentials of both ends. Keys are 32 bytes, a form that libzmq and all peers take."""
         if mechanism == PLAIN:
             server.set(zmq.PLAIN_SERVER, 1)
             if ours_binds:
@@ -106,6 +106,6 @@ def run(ours, theirs, mechanism, exchange, ours_first, ours_binds):
     if mechanism == PLAIN and ours_binds:
         with zap.handler(ours) as handler:
             carry_out()
-            assert handler.requests, "nobody was asked for a password"
+            assert handler.requests, "the handler received no request"
     else:
         carry_out()

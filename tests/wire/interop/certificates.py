@@ -1,4 +1,4 @@
-"""Certificates of an authority that a case makes, and messages for a connection in TLS."""
+"""Certificates of an authority that a case creates, and messages for a TLS connection."""
 
 import os
 
@@ -19,7 +19,7 @@ def certify(side_socket, ca, name):
 
 
 def trade(client, server):
-    """Messages of all sizes in both directions, at the edges of frames and records, then many; and an end."""
+    """Exchanges messages with sizes around the limits of frames and records in both directions, then many messages and a last one."""
     for size in (0, 1, 125, 126, 255, 256, 16_384, 70_000, 1 << 20):
         body = os.urandom(size)
         client.send(b"a", body)

@@ -1,4 +1,4 @@
-"""The two sides of a case, which end with it."""
+"""Fixtures with the two sides of a case. They close at its end."""
 
 import pytest
 from sides import Ours, Theirs
@@ -23,6 +23,6 @@ def theirs():
 
 @pytest.fixture
 def other(request):
-    """The other side of a case whose parameter says which: `--library` again, or `--reference`."""
+    """The other side of a case. The parameter is `--library` for the same library, or `--reference`."""
     with Ours(request.config.getoption(request.param)) as side:
         yield side

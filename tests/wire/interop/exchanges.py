@@ -1,4 +1,4 @@
-"""What each pair of socket types exchanges: functions of the two sockets, which are connected."""
+"""The exchanges of each pair of socket types. An exchange is a function of two connected sockets."""
 
 import os
 
@@ -6,7 +6,7 @@ import zmq
 
 MIB = 1 << 20
 
-# Messages around every length at which a frame header changes its form, and some larger ones.
+# Messages around each length at which a frame header changes its form, and some larger messages.
 MESSAGES = [
     [b""],
     [b"a"],
@@ -22,12 +22,13 @@ MESSAGES = [
     [b"head", os.urandom(MIB), b"", b"tail"],
 ]
 
-# Sent before any is received. Below the sender's own high-water mark: how many more fit depends on when the other side reads.
+# Number of messages that are sent before the first receive. It is below the sender's high-water mark, because the further capacity
+# depends on the reads of the other side.
 BURST = 900
 
 
 def run(exchange, ours, theirs, ours_first, ours_binds, endpoint, secure=None):
-    """Carries out an exchange. `secure` gives the socket that binds and the one that connects their credentials."""
+    """Runs an exchange. `secure` sets the credentials of the binding and the connecting socket."""
     first, second, body = exchange
     sides = (ours, theirs) if ours_first else (theirs, ours)
     a, b = sides[0].socket(first), sides[1].socket(second)
@@ -98,7 +99,7 @@ def dealer_to_router(a, b):
 
 
 def router_to_router(a, b):
-    # A ROUTER can send only once it knows the peer: with MANDATORY, sending fails until then.
+    # A ROUTER can send only once it knows the peer. With MANDATORY, earlier sends fail.
     def first_message():
         try:
             a.send(b"second", b"hello")
@@ -118,7 +119,7 @@ def router_to_router(a, b):
 
 
 def publish(a, b):
-    """PUB cannot say when a subscription has arrived: it sends until the subscriber has seen it."""
+    """A PUB cannot report the arrival of a subscription, so it sends until the subscriber has received a message."""
 
     def settle(marker, wanted):
         while True:
@@ -134,7 +135,7 @@ def publish(a, b):
     subscribe(b, b"pear")
     settle(b"pear:", b"pear!")
     unsubscribe(b, b"apple")
-    # Subscriptions travel in order: once `fig` works, `apple` is gone.
+    # Subscriptions travel in order. Once `fig` works, the publisher has removed `apple`.
     subscribe(b, b"fig")
     settle(b"fig:", b"fig!")
     for message in ([b"apple", b"no"], [b"pear", b"yes"], [b"other"], [b"fig"], [b"fi"], [b"figs", b"x" * MIB]):
@@ -144,7 +145,7 @@ def publish(a, b):
 
 
 def publish_verbatim(a, b):
-    """XPUB shows the subscriptions, so nothing can be missed."""
+    """An XPUB receives the subscriptions, so the subscriber receives all later messages."""
     subscribe(b, b"")
     assert first_from(b, a) == [b"\x01"]
     one_way(a, b)
@@ -158,7 +159,7 @@ def publish_verbatim(a, b):
 
 
 def upstream_messages(a, b):
-    """XSUB may send more than subscriptions to an XPUB."""
+    """An XSUB may also send ordinary messages to an XPUB."""
     b.send(b"\x01topic")
     assert first_from(b, a) == [b"\x01topic"]
     b.send(b"hello")
@@ -173,7 +174,7 @@ def upstream_messages(a, b):
 
 
 def first_from(sender, receiver):
-    """The first message of a sender that binds leaves when it next looks at its new connection."""
+    """Receives the first message. A binding sender sends it in its next call, when it processes the new connection."""
     while not receiver.readable(1):
         sender.readable(1)
     return receiver.recv()
@@ -190,7 +191,7 @@ def unsubscribe(socket, topic):
 def subscription(socket, option, prefix, topic):
     try:
         socket.set(option, topic)
-    except Exception:  # an XSUB knows no such option: it sends the message itself
+    except Exception:  # an XSUB lacks this option, and sends the message itself
         socket.send(prefix + topic)
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Interoperability: our library against libzmq 4.3.5 (the one in the pyzmq wheel, and one with WebSocket) and against peers from raw bytes.
+# Tests the interoperability of our library with libzmq 4.3.5 (the build in the pyzmq wheel, and a build with WebSocket), and with peers
+# from raw bytes.
 #
-#   tests/wire/interop/run.sh                     our library, which it builds
+#   tests/wire/interop/run.sh                     our library, which the script builds
 #   tests/wire/interop/run.sh LIBRARY             another libzmq.so.5 in our place, to check the tests themselves
-#   tests/wire/interop/run.sh LIBRARY WORD...     only the cases whose name contains a WORD
+#   tests/wire/interop/run.sh LIBRARY WORD...     only the cases with a WORD in their name
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +16,6 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 library=${1:-$("$root/tests/lib/build.sh" library)/libzmq.so.5}
 reference=$("$root/tests/lib/build.sh" baseline)/libzmq.so.5
 words=("${@:2}")
-# The cases mostly wait, so several run at a time, in processes of their own.
+# The cases mostly wait, so several cases run in parallel processes.
 run_pytest interop "tests/wire/interop/run.sh ''" "$here" -n 4 --assert plain --library "$(realpath "$library")" \
     --reference "$reference" "${words[@]/#/--word=}"

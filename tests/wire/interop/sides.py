@@ -1,4 +1,4 @@
-"""The two sides of an exchange with the same methods: Ours (our library through ctypes) and Theirs (pyzmq)."""
+"""The two sides of an exchange, with the same methods: Ours (our library through ctypes) and Theirs (pyzmq)."""
 
 import ctypes
 import os
@@ -9,13 +9,13 @@ TIMEOUT_MS = 60_000
 
 
 def own_tcp():
-    """A wildcard of an address of the loopback that no other program uses: what was bound there can be bound again."""
+    """Returns a wildcard endpoint of a loopback address that only this process uses, so a port of it can be bound again."""
     high, low = os.getpid() >> 8 & 255, os.getpid() & 255
     return f"tcp://127.255.{high}.{low % 255}:*"
 
 
 class Theirs:
-    """libzmq 4.3.5 as the pyzmq wheel brings it."""
+    """libzmq 4.3.5 from the pyzmq wheel."""
 
     def __init__(self):
         self.context = zmq.Context()
@@ -64,7 +64,7 @@ class Failure(Exception):
 
 
 class Ours:
-    """The library under test, loaded by its path beside the one of pyzmq."""
+    """The library under test, loaded by its path beside the library of pyzmq."""
 
     def __init__(self, library):
         self.lib = ctypes.CDLL(library, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND, use_errno=True)
@@ -79,7 +79,7 @@ class Ours:
         return self
 
     def __exit__(self, *_):
-        """Closes what the case has left open, and waits for the context to end."""
+        """Closes the sockets that the case left open, and waits for the end of the context."""
         for socket in self.sockets:
             socket.close()
         self.check(self.lib.zmq_ctx_term(self.context), "zmq_ctx_term")
@@ -141,7 +141,7 @@ class OurSocket:
         return parts
 
     def property_of_next(self, sender, name):
-        """What zmq_msg_gets says of the next message; `sender` sends one first, if given."""
+        """Returns the result of zmq_msg_gets for the next message. If `sender` is given, it sends this message first."""
         if sender:
             sender.send(b"message")
         message = (ctypes.c_uint64 * 8)()
@@ -161,7 +161,7 @@ class OurSocket:
         return self.side.check(self.lib.zmq_poll(ctypes.byref(item), 1, ctypes.c_long(timeout_ms)), "zmq_poll") > 0
 
     def monitor(self):
-        """Starts to report all events; returns the socket on which `event` reads them."""
+        """Starts to report all events. Returns the socket that receives them."""
         endpoint = f"inproc://monitor-{self.handle.value}"
         self.call("zmq_socket_monitor", endpoint.encode(), 0xFFFF)
         pair = OurSocket(self.side, zmq.PAIR)
@@ -175,7 +175,7 @@ class OurSocket:
 
 
 def wait_for_event(monitor, *wanted):
-    """Reads events until one of `wanted` comes; returns its value."""
+    """Reads events until one of `wanted` arrives, and returns its value."""
     while True:
         head, _endpoint = monitor.recv()
         event, value = int.from_bytes(head[:2], "little"), int.from_bytes(head[2:6], "little")

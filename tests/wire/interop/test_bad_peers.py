@@ -1,4 +1,4 @@
-"""Peers that misbehave: their connection ends, the memory stays bounded, and everybody else goes on."""
+"""A peer that misbehaves loses its connection. The memory stays bounded, and other peers continue to work."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ from zmtp import COMMAND, LONG, MORE, SIGNATURE, Listener, Peer, Zmtp3, command,
 
 GREETING = greeting()
 
-# Before the handshake is done: everything sent at once; the connection must be closed by our side.
+# Bytes that a peer sends at once during the handshake. Our side must close the connection.
 BAD_HANDSHAKES = {
     "a greeting of another protocol": b"\xff" + b"HTTP/1.1 400 Bad Request\r\n\r\n" * 4,
     "unknown mechanism": greeting(b"MYSTERY"),
@@ -29,14 +29,14 @@ BAD_HANDSHAKES = {
     "READY of 2^62 bytes": GREETING + struct.pack(">BQ", COMMAND | LONG, 1 << 62) + b"x" * 1000,
 }
 
-# After a good handshake as a PUSH.
+# Bytes that a PUSH sends after a good handshake.
 BAD_TRAFFIC = {
     "a frame of 2^63 bytes": struct.pack(">BQ", LONG, 1 << 63),
     "a frame of 2^64-1 bytes": struct.pack(">BQ", LONG, (1 << 64) - 1) + b"x" * 10_000,
     "a command frame with MORE (libzmq lets it pass)": struct.pack(">BB", COMMAND | MORE, 5) + b"\x04PING",
 }
 
-# To a REQ: whatever is no reply ends the connection, as in libzmq.
+# Messages to a REQ that are no replies. They end the connection, as in libzmq.
 NO_REPLIES = {
     "no delimiter": frame(b"abc", MORE) + frame(b"x"),
     "an empty frame alone": frame(b""),
@@ -46,7 +46,7 @@ NO_REPLIES = {
     "a reply and then a body alone": frame(b"", MORE) + frame(b"x") + frame(b"y"),
 }
 
-# Legal or not yet decided: the monitor stays silent, and the connection ends when the peer closes.
+# Valid or incomplete bytes. The monitor reports no event, and the connection ends when the peer closes it.
 SUDDEN_ENDS = {
     "nothing at all": b"",
     "one byte": b"\xff",
@@ -62,7 +62,7 @@ SUDDEN_ENDS = {
 
 
 def named(cases, prefix=""):
-    """Parameters whose cases are called as the keys of a table."""
+    """Returns parameters that have the keys of a table as case names."""
     return [pytest.param(data, id=prefix + name) for name, data in cases.items()]
 
 
@@ -89,7 +89,7 @@ def test_bad_traffic_ends_the_connection(ours, theirs, data):
 
 
 def req_with_peer(ours, dials=False):
-    """Our REQ with a monitor, which gets to know a raw REP."""
+    """Returns our REQ, its monitor, and a connected REP from raw bytes."""
     req = ours.socket(zmq.REQ)
     req.set(zmq.RCVHWM, 10)
     monitor = req.monitor()
@@ -124,10 +124,10 @@ def test_idle_req_keeps_few_unsolicited_replies_and_sees_the_end(ours):
     with bounded_memory():
         peer.stream.setblocking(False)
         with contextlib.suppress(BlockingIOError):
-            while True:  # until the buffers of the system are full
+            while True:  # fills the buffers of the system
                 peer.stream.send(reply)
         peer.stream.shutdown(socket.SHUT_WR)
-        # The end lies behind more than the system takes before somebody reads: the program looks at its socket now and then.
+        # The end of the stream comes after more bytes than the system buffers, so the program must poll its socket from time to time.
         while not monitor.readable(10):
             assert not req.readable(0)
         wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
@@ -150,7 +150,7 @@ def test_sudden_end_leaves_others_alone(ours, theirs, data, reset):
         peer.reset() if reset else peer.close()
         wait_for_event(monitor, *ENDED)
         witness()
-        # The unfinished message was not delivered at all.
+        # No part of the unfinished message was delivered.
         assert not pull.readable(0)
 
 
@@ -210,7 +210,7 @@ def test_1000_connections_come_and_go(ours, theirs):
             peer = Peer.connect(endpoint)
             peer.write(data[number % len(data)])
             peer.close()
-            while monitor.readable(0):  # a monitor that is not read may hold up libzmq
+            while monitor.readable(0):  # an unread monitor may block libzmq
                 monitor.recv()
             if number % 100 == 0:
                 witness()

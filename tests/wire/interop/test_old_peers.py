@@ -1,4 +1,4 @@
-"""Peers of ZMTP 1.0, 2.0, 3.0 and 3.1, written from raw bytes, against each of our patterns."""
+"""Our patterns work with peers of ZMTP 1.0, 2.0, 3.0 and 3.1 from raw bytes."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def both(socket, peer, version):
 
 
 def split(socket, peer, _version):
-    """Byte by byte: no frame arrives whole."""
+    """Writes messages byte by byte, so that frames arrive in pieces."""
     data = []
     peer_write, peer.write = peer.write, data.append
     for message in MESSAGES[:-1]:
@@ -99,7 +99,7 @@ def reply(socket, peer, _version):
 
 def publish(socket, peer, version):
     if version == "1.0":
-        # A subscriber of that time filters for itself and sends no subscriptions: it gets everything.
+        # A subscriber of ZMTP 1.0 filters messages itself and sends no subscriptions, so it gets all messages.
         assert (got := socket.recv()) == [b"\x01"], got
         socket.send(b"b", b"more")
         assert peer.recv() == [b"b", b"more"]
@@ -130,15 +130,15 @@ def subscribe(socket, peer, version):
 
 
 def to_publisher(peer, version):
-    """How this version subscribes and cancels."""
+    """Returns the functions with which this version subscribes and cancels."""
     if version == "3.1":
         return (lambda topic: peer.send_command("SUBSCRIBE", topic)), (lambda topic: peer.send_command("CANCEL", topic))
     return (lambda topic: peer.send(b"\x01" + topic)), (lambda topic: peer.send(b"\x00" + topic))
 
 
 def from_subscriber(peer, socket, version):
-    """The next subscription that reaches a peer of this version: (subscribe?, topic)."""
-    socket.readable(50)  # a socket that binds sends them when it next looks at its new connection
+    """Returns the next subscription that reaches a peer of this version, as (true for subscribe, topic)."""
+    socket.readable(50)  # a binding socket sends subscriptions in its next call, when it processes the new connection
     if version == "3.1":
         name, topic = peer.recv_command()
         assert name in ("SUBSCRIBE", "CANCEL"), name
@@ -207,7 +207,7 @@ def test_heartbeat_notices_silence(ours):
         name, data = peer.recv_command()
         assert (name, data[:2]) == ("PING", b"\x00\x0a"), (name, data)
         peer.send_command("PONG", data[2:])
-    peer.closed_by_peer()  # no more answers
+    peer.closed_by_peer()  # there is no further answer
 
 
 def pull_and_peer(ours):
@@ -218,7 +218,7 @@ def pull_and_peer(ours):
 def test_properties_of_ready(ours):
     socket = ours.socket(zmq.ROUTER)
     endpoint = socket.bind("tcp://127.0.0.1:*")
-    # Properties come in any order; unknown ones are let pass.
+    # Properties may have any order, and unknown properties are ignored.
     peer = Zmtp3.connect(endpoint)
     peer.write(zmtp.greeting())
     peer.read(64)

@@ -1,4 +1,4 @@
-"""Every pattern between our library and libzmq 4.3.5: both ways round, each side binding, over tcp and ipc."""
+"""All patterns work between our library and libzmq 4.3.5: both ways, with each side binding, over tcp and ipc."""
 
 import itertools
 
@@ -52,14 +52,14 @@ def test_ours_reconnects_after_their_restart_with_whole_messages_only(ours, thei
             last = int(head) if body else -1
         pull.close()
         pull = theirs.socket(zmq.PULL)
-        while True:  # the port is free once the old socket is closed for good
+        while True:  # the port becomes free when the old socket is completely closed
             try:
                 pull.bind(endpoint)
                 break
             except zmq.ZMQError as error:
                 assert error.errno == zmq.EADDRINUSE, error
-        # Messages in transit are lost, as a whole; messages sent before the old end is noticed may
-        # be lost as well.
+        # Messages in transit are lost as a whole. Messages sent before the sender notices the old end may also be
+        # lost.
         marker = b"marker %d" % round_number
         seen = b""
         while seen != marker:

@@ -1,4 +1,4 @@
-"""ZMQ_SOCKS_PROXY: peers behind a SOCKS 5 proxy, and proxies that refuse, are silent or talk nonsense."""
+"""ZMQ_SOCKS_PROXY connects to peers behind a SOCKS 5 proxy, and retries after proxies that refuse, stay silent or send nonsense."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ from zmtp import read_exactly
 
 
 class Proxy:
-    """A SOCKS 5 proxy on a port of 127.0.0.1, that records what it is asked and leads everybody to `target`."""
+    """A SOCKS 5 proxy on a port of 127.0.0.1. It records the requests, and connects each client to `target`."""
 
     def __init__(self, target=None, login=None, reply=0, trickle=False):
         self.target, self.login, self.reply, self.trickle = target, login, reply, trickle
@@ -61,7 +61,7 @@ class Proxy:
             self.answer(client, answer)
             return
         peer = socket.create_connection(("127.0.0.1", self.target or port))
-        # The peer's greeting comes with the proxy's answer, in one piece.
+        # The peer's greeting and the proxy's answer arrive in one piece.
         first = peer.recv(4096)
         self.answer(client, answer + first)
         threading.Thread(target=copy, args=(client, peer), daemon=True).start()
@@ -192,7 +192,7 @@ def test_tries_again_after_a_bad_answer(ours, answer):
     for _ in range(3):
         client, _ = listener.accept()
         client.recv(3)
-        with contextlib.suppress(OSError):  # it may have been given up already
+        with contextlib.suppress(OSError):  # our side may have closed the connection already
             client.sendall(answer)
             client.shutdown(socket.SHUT_WR)
         wait_for_event(monitor, zmq.EVENT_CONNECT_RETRIED)
@@ -206,7 +206,7 @@ def test_socks_silence_and_connect_timeout(ours):
     for _ in range(2):
         kept.append(listener.accept()[0])
         wait_for_event(monitor, zmq.EVENT_CONNECT_RETRIED)
-    # Closed while it waits for an answer.
+    # Close the socket while it waits for an answer.
     kept.append(listener.accept()[0])
     push.close()
     while kept[-1].recv(100):
@@ -219,6 +219,6 @@ def test_socks_what_no_proxy_can_be(ours):
         push.set(zmq.SOCKS_PROXY, address)
         with pytest.raises(Failure):
             push.connect("tcp://127.0.0.1:5555")
-        # An endpoint that does not connect has no use for the proxy.
+        # A bound endpoint does not use the proxy.
         push.bind("tcp://127.0.0.1:*")
         push.bind("ipc://*")

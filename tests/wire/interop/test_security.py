@@ -1,4 +1,4 @@
-"""PLAIN, CURVE and ZAP between our library and libzmq 4.3.5, both ways round, and peers that try to get around them."""
+"""PLAIN, CURVE and ZAP work between our library and libzmq 4.3.5 both ways, and stop peers that try to bypass them."""
 
 import contextlib
 import itertools
@@ -21,7 +21,7 @@ from zmtp import Listener, Peer, command, frame, ready
 
 QUIET_MS = 300
 
-# The values of HANDSHAKE_FAILED_PROTOCOL.
+# Values of HANDSHAKE_FAILED_PROTOCOL.
 INVALID_SEQUENCE, MALFORMED_HELLO, UNSPECIFIED = 0x10000002, 0x10000013, 0x10000000
 CRYPTOGRAPHIC, MECHANISM_MISMATCH = 0x11000001, 0x11000002
 
@@ -63,7 +63,7 @@ def allowed(server, client, monitor, answering):
 def refused(server, client, monitor, answering):
     sneak(client)
     value = wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
-    # libzmq's PLAIN client does not know the ERROR command of RFC 24: its own is misspelt.
+    # libzmq's PLAIN client does not recognise the ERROR command of RFC 24, because libzmq misspells it.
     misunderstood = isinstance(answering, Handler) and answering.requests[0][0] == b"PLAIN"
     assert value == (0x10000001 if misunderstood else 400), hex(value)
     assert not server.readable(QUIET_MS)
@@ -108,7 +108,7 @@ def judged_cases():
 
 @pytest.mark.parametrize(("secure", "ours_serves", "body", "options"), list(judged_cases()))
 def test_handler(ours, theirs, secure, ours_serves, body, options):
-    """A server with a handler, and a client of the other library, whose credentials `spoil` changes."""
+    """A server with a ZAP handler accepts a client of the other library with good credentials. `spoil` makes them wrong."""
     serving, visiting = (ours, theirs) if ours_serves else (theirs, ours)
     spoil = options.get("spoil")
     with handler(serving, options.get("denied", False)) as answering:
@@ -136,7 +136,7 @@ def test_zap_a_user_id_in_the_metadata_of_a_peer_is_not_believed(ours):
 
 
 class Proxy:
-    """Passes on what a client and a server say, frame by frame, as `edit(to_server, number, frame)` likes it."""
+    """Forwards frames between a client and a server. It sends the result of `edit(to_server, number, frame)` for each frame."""
 
     def __init__(self, endpoint, edit):
         self.listener, self.target, self.edit = Listener(), endpoint, edit
@@ -152,7 +152,7 @@ class Proxy:
     def pass_on(self, to_server, source, target):
         with contextlib.suppress(OSError, EOFError):
             source.stream.settimeout(None)
-            for _ in range(64):  # octet by octet: each side waits for the other's
+            for _ in range(64):  # octet by octet, as each side waits for parts of the other side's greeting
                 target.write(source.read(1))
             for number in itertools.count():
                 flags, body = source.recv_frame()
@@ -192,7 +192,7 @@ def plain_frame(direction, count, frame):
     return [frame, zmtp.frame(b"x" * 40)] if direction and count == 2 else [frame]
 
 
-# To the server go HELLO, INITIATE, messages; to the client WELCOME, READY, messages. The code is what our server reports.
+# The client sends HELLO, INITIATE and messages. The server sends WELCOME, READY and messages. Our server reports the code.
 TAMPERINGS = [
     ("HELLO changed", flip(True, 0, 100), CRYPTOGRAPHIC),
     ("the cookie changed", flip(True, 1, 30), CRYPTOGRAPHIC),
@@ -224,7 +224,7 @@ def test_tampering(ours, theirs, edit, code):
         wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
     else:
         assert wait_for_event(monitor, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL) == code
-    # The received messages are a prefix of the sent ones, each once; never anything else.
+    # The received messages are a prefix of the sent messages, each once.
     got = []
     while server.readable(QUIET_MS):
         got.extend(server.recv())
@@ -257,7 +257,7 @@ CLIENT = [(zmq.CURVE_SERVERKEY, SERVER_PUBLIC), (zmq.CURVE_PUBLICKEY, CLIENT_PUB
 
 
 def curve_pull(ours, theirs):
-    """Our PULL as a CURVE server, and a libzmq PUSH whose messages must keep coming through."""
+    """Our PULL as a CURVE server, and a libzmq PUSH. The messages of this PUSH must continue to arrive."""
     options = [(zmq.CURVE_SERVER, 1), (zmq.CURVE_SECRETKEY, SERVER_SECRET)]
     return pull_with_witness(ours, theirs, options=options, client_options=CLIENT)
 

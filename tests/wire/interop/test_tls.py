@@ -1,4 +1,4 @@
-"""ZMTP in TLS 1.3 (tls+tcp): our library against itself, libzmq behind Python's OpenSSL, and the openssl command. Only if our library has it."""
+"""ZMTP in TLS 1.3 (tls+tcp) works with our library, libzmq behind Python's OpenSSL, and the openssl command. Needs a build with TLS."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ def test_tls_with_themselves(ours):
 
 
 def relay(accept, connect):
-    """Joins a stream that is accepted to one that is connected, each in TLS or not; where it listens."""
+    """Starts a relay from accepted to connected streams. `accept` and `connect` may add TLS. Returns the port of the relay."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def copy(source, target):
@@ -65,7 +65,7 @@ def relay(accept, connect):
 
 
 def tunnel(near):
-    """A socket that stands for one in TLS, which a thread of its own reads and writes: Python's does not bear two at once."""
+    """Returns a plain socket that stands for a TLS socket. One thread reads and writes TLS, as Python's TLS supports only one thread."""
     pair = socket.socketpair()
 
     def pump():
@@ -115,7 +115,7 @@ def tunnel(near):
     ],
 )
 def test_exchange(ours, theirs, our_kind, their_kind, ours_serves):
-    """libzmq speaks plain tcp to a relay, and that speaks TLS to us."""
+    """libzmq exchanges messages with us through a relay, which uses plain tcp towards libzmq and TLS towards us."""
     ca, root = authority()
     us, them = ours.socket(our_kind), theirs.socket(their_kind)
     if ours_serves:
@@ -155,7 +155,7 @@ def test_exchange(ours, theirs, our_kind, their_kind, ours_serves):
 
 @pytest.fixture
 def openssl():
-    """Starts the openssl command, which ends with the case."""
+    """Returns a function that starts the openssl command. The command ends with the case."""
     if not shutil.which("openssl"):
         pytest.skip("there is no openssl command")
     started = []
@@ -171,7 +171,7 @@ def openssl():
 
 
 def files(ca, folder, name):
-    """Writes the certificate of an authority, and one for `name`."""
+    """Writes the certificate of an authority, and a certificate with its key for `name`."""
     ca.cert_pem.write_to_path(folder / "ca.pem")
     certificate = ca.issue_cert(name, common_name=name)
     certificate.private_key_and_cert_chain_pem.write_to_path(folder / "own.pem")
@@ -187,7 +187,7 @@ def test_openssl_s_client(ours, openssl, tmp_path):
     trusted, own = files(ca, tmp_path, "alice.example.org")
     words = ["s_client", "-connect", f"127.0.0.1:{port}", "-servername", "localhost", "-verify_hostname", "localhost"]
     words += ["-CAfile", trusted, "-verify_return_error", "-brief"]
-    # Without a certificate the client is refused. Its input stays open, because it would end with its input.
+    # A client without a certificate is refused. Its input stays open, because the command would exit at the end of its input.
     refused = openssl(*words).stderr.read()
     assert b"certificate required" in refused, refused
     client = openssl(*words, "-cert", own, "-key", own, "-quiet")
@@ -226,7 +226,7 @@ def test_openssl_s_server(ours, openssl, tmp_path):
 
 
 def test_tls_older_than_1_3_is_refused(ours):
-    """TLS 1.2 is refused, in both directions, and the events say so."""
+    """Our server refuses TLS 1.2, and an event reports it."""
     ca, root = authority()
     pull = ours.socket(zmq.PULL)
     certify(pull, ca, "localhost")
@@ -241,7 +241,7 @@ def test_tls_older_than_1_3_is_refused(ours):
 
 
 def test_tls_early_end(ours):
-    """A peer that ends TLS in the middle of a message, and one that just goes: what came whole counts."""
+    """If a peer ends TLS in the middle of a message, or disconnects without an end of TLS, its complete messages are delivered."""
     ca, root = authority()
     pull = ours.socket(zmq.PULL)
     certify(pull, ca, "localhost")

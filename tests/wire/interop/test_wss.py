@@ -1,4 +1,4 @@
-"""WebSocket over TLS: our library against itself, libzmq with GnuTLS, and Python's OpenSSL. Only if our library has it."""
+"""WebSocket over TLS works with our library, libzmq with GnuTLS, and Python's OpenSSL. Needs a build with TLS."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ def test_browser(ours, version):
     context = ssl.create_default_context()
     ca.configure_trust(context)
     context.minimum_version = context.maximum_version = version
-    # One thread reads and writes the stream: Python's TLS does not bear two at once.
+    # One thread reads and writes the stream, because Python's TLS does not support two threads.
     asyncio.run(browse(router, router.bind(ANY), context))
 
 
@@ -94,7 +94,7 @@ def test_wss_with_a_browser_like_server(ours):
 
 
 def serve_browsers(context):
-    """The port of a server that returns what it gets, in a thread of its own."""
+    """Starts an echo server in its own thread, and returns its port."""
 
     async def attend(connection):
         with contextlib.suppress(websockets.ConnectionClosed):

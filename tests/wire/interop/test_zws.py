@@ -1,4 +1,4 @@
-"""WebSocket (ZWS 2.0): our library against itself, libzmq, the `websockets` package, and peers from raw bytes."""
+"""WebSocket (ZWS 2.0) works with our library, libzmq, the `websockets` package, and peers from raw bytes."""
 
 import base64
 import contextlib
@@ -22,7 +22,7 @@ from witness import ENDED, pull_with_witness
 from zap import curve, handler, plain, sneak, wrong_password, wrong_server_key
 from zmtp import BINARY, Peer, ws_request
 
-# No token of HTTP has a slash, but RFC 45 puts one into the names of its protocols. Browsers only do ZWS2.0.
+# A token of HTTP must not have a slash, but RFC 45 has a slash in the names of its protocols. Browsers support only ZWS2.0.
 websockets.headers._token_re = re.compile("(?:" + websockets.headers._token_re.pattern + "|/)+")
 
 PING, PONG, CLOSE = zmtp.WS_PING, zmtp.WS_PONG, zmtp.WS_CLOSE
@@ -33,7 +33,7 @@ OTHERS = {"themselves": "library", "libzmq": "reference"}
 
 
 def frame(opcode, payload, fin=True):
-    """As a browser sends it."""
+    """Returns a masked frame, as a browser sends it."""
     return zmtp.ws_frame(opcode, payload, fin, mask=os.urandom(4))
 
 
@@ -54,7 +54,7 @@ class Raw(Peer):
 
 
 def greet(endpoint, routing_id=b""):
-    """A client by the bare protocol, past the routing ids."""
+    """Returns a client from raw bytes that has exchanged the routing ids."""
     peer = Raw.connect(endpoint).open()
     peer.write(frame(BINARY, b"\0" + routing_id))
     assert peer.recv_frame()[0] == 0x80 | BINARY
@@ -106,7 +106,7 @@ def secured_cases():
 
 @pytest.mark.parametrize(("other", "mechanism", "ours_serves"), list(secured_cases()), indirect=["other"])
 def test_mechanism(ours, other, mechanism, ours_serves):
-    """Both ways, subscriptions and PINGs too; then with credentials that are no good."""
+    """With PLAIN and CURVE, messages pass both ways with subscriptions and PINGs. A client with wrong credentials is refused."""
     serving, asking = (ours, other) if ours_serves else (other, ours)
     with handler(serving):
         for kinds in ((zmq.PAIR, zmq.PAIR), (zmq.XPUB, zmq.SUB), (zmq.SUB, zmq.XPUB)):
@@ -126,7 +126,7 @@ def test_mechanism(ours, other, mechanism, ours_serves):
                 xpub, sub = (server, client) if kinds[0] == zmq.XPUB else (client, server)
                 sub.set(zmq.SUBSCRIBE, b"topic")
                 while not xpub.readable(0):
-                    sub.readable(20)  # a bound socket subscribes when its owner lets it hear of the peer
+                    sub.readable(20)  # a bound socket sends its subscriptions when a call of its owner processes the new peer
                 assert xpub.recv() == [b"\x01topic"]
                 xpub.send(b"other")
                 xpub.send(b"topic", b"yes")
@@ -151,7 +151,7 @@ def test_ws_names_of_endpoints(ours):
         endpoint = pull.bind(text)
         assert endpoint.startswith(start) and endpoint.endswith(path), endpoint
         pull.call("zmq_unbind", endpoint.encode())
-        pull.bind(endpoint)  # the address is free at once
+        pull.bind(endpoint)  # the address is free immediately
         pull.close()
     for text in ("ws://127.0.0.1", "ws:///x", "ws://127.0.0.1:*/a b", "ws://127.0.0.1:*/a\r\nX: y", "ws://127.0.0.1:*/\u00e4"):
         for call in ("zmq_bind", "zmq_connect"):
@@ -203,7 +203,7 @@ def test_ws_with_a_browser_like_client(ours):
             assert client.recv() == b"\x01part"
             assert client.recv() == b"\0" + body
         client.ping(b"anybody there?").wait(5)
-    # It has closed the connection in order, or waiting for our close frame would have failed.
+    # Our side closed the connection cleanly. Otherwise the wait for our close frame would have failed.
     assert client.close_code == 1000
     with websockets.sync.client.connect(endpoint, subprotocols=["ZWS2.0/NULL"]) as client:
         client.send(b"\x02\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\x02me")
@@ -280,7 +280,7 @@ def test_ws_fragments_pings_and_goodbye(ours):
     assert peer.recv_frame() == (0x80 | CLOSE, b"\x03\xe9")
     assert peer.closed_by_peer()
     assert pull.recv() == [b"last"]
-    # Other connections go on, and an incomplete message ends its connection.
+    # Other connections continue, and an incomplete message ends its connection.
     peer = greet(endpoint)
     peer.write(frame(BINARY, b"\x01half") + frame(CLOSE, b""))
     assert peer.recv_frame() == (0x80 | CLOSE, b"")
@@ -291,7 +291,7 @@ def test_ws_fragments_pings_and_goodbye(ours):
 
 
 def serve_once(listener, data=None):
-    """Accepts a client's opening; answers it, or else with `data`."""
+    """Accepts the HTTP request of a client. Answers with `data`, or by default with the right response."""
     peer = Raw(listener.accept()[0])
     head = zmtp.ws_read_head(peer.stream)
     if data is not None:
@@ -373,7 +373,7 @@ BAD_FRAMES = {
 
 
 def witnessed(ours, **options):
-    """Our PULL with a monitor, and a PUSH whose messages must keep coming through."""
+    """Our PULL with a monitor, and a PUSH. The messages of this PUSH must continue to arrive."""
     return pull_with_witness(ours, ours, ANY, [(getattr(zmq, option), value) for option, value in options.items()])
 
 
@@ -398,7 +398,7 @@ def test_bad_traffic_ends_the_connection(ours, data):
         wait_for_event(monitor, zmq.EVENT_DISCONNECTED)
         assert peer.closed_by_peer()
         witness()
-        # The same before the handshake is done.
+        # Send the same data during the handshake.
         peer = Raw.connect(endpoint).open()
         peer.write(data)
         wait_for_event(monitor, *ENDED)
@@ -442,7 +442,7 @@ def test_ws_flood_of_pings(ours):
         peer = greet(endpoint)
         pings = frame(PING, b"x" * 125) * 1000
         peer.stream.settimeout(0.2)
-        # The answers stay unread.
+        # The peer does not read the answers.
         with contextlib.suppress(TimeoutError):
             for _ in range(1000):
                 peer.write(pings)

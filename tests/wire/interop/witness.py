@@ -1,4 +1,4 @@
-"""A client that must be served whatever other peers do, and the memory that they may cost."""
+"""A client that must be served despite hostile peers, and the limit of the memory that these peers may cost."""
 
 import contextlib
 import pathlib
@@ -6,10 +6,10 @@ import pathlib
 import zmq
 from sides import wait_for_event
 
-# Limit for the memory growth of the process; a peer that announces terabytes must not get them.
+# Limit for the memory growth of the process. A peer that announces terabytes must not make us allocate them.
 BOUND = 64 << 20
 
-# A connection that is given up is reported by one of these.
+# Events that report a closed connection.
 ENDED = (
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL,
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
@@ -20,9 +20,9 @@ ENDED = (
 
 @contextlib.contextmanager
 def bounded_memory():
-    """Fails if the process grows by more than BOUND meanwhile."""
+    """Fails if the process grows by more than BOUND in the `with` block."""
     with contextlib.suppress(OSError):
-        pathlib.Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of earlier cases
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # resets the peak of earlier cases
     before = peak_memory()
     yield
     assert peak_memory() - before < BOUND, f"grew from {before} to {peak_memory()} bytes"
@@ -35,7 +35,7 @@ def peak_memory():
 
 @contextlib.contextmanager
 def pull_with_witness(ours, pushing, endpoint="tcp://127.0.0.1:*", options=(), client_options=()):
-    """Our PULL with a monitor, and a PUSH of another side whose messages must keep coming through."""
+    """Our PULL with a monitor, and a PUSH of another side. The messages of this PUSH must continue to arrive."""
     pull = ours.socket(zmq.PULL)
     for option, value in options:
         pull.set(option, value)

@@ -1,4 +1,4 @@
-"""Keys, passwords and the handlers that judge them (RFC 27)."""
+"""Keys, passwords, and the ZAP handlers that check them (RFC 27)."""
 
 import contextlib
 import threading
@@ -48,14 +48,14 @@ def no_security(_client):
 
 
 def sneak(client):
-    """Tries to send; a client that was refused already has nobody to send to."""
+    """Tries to send. The send fails if the client was already refused and has no peer."""
     client.set(zmq.SNDTIMEO, 0)
     with contextlib.suppress(Failure, zmq.Again):
         client.send(b"sneaky")
 
 
 class Handler:
-    """A ZAP handler for the sockets of one of our contexts: lets in by address, password or key."""
+    """A ZAP handler for the sockets of one of our contexts. It checks the password or key, and refuses all peers if `denied`."""
 
     def __init__(self, side, denied=False):
         self.denied, self.requests, self.stopping = denied, [], False
@@ -86,7 +86,7 @@ class Handler:
 
 @contextlib.contextmanager
 def handler(side, denied=False):
-    """pyzmq's own authenticator for libzmq, ours for ours."""
+    """Runs pyzmq's authenticator for libzmq, and `Handler` for our library."""
     if isinstance(side, Ours):
         answering = Handler(side, denied)
     else:

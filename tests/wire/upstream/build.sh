@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds libzmq 4.3.5's own behaviour tests (its files stay outside the repository) into target/upstream: CMakeLists.txt here.
+# Builds libzmq 4.3.5's own behaviour tests with this folder's CMakeLists.txt into target/upstream. libzmq's files stay outside the
+# repository.
 #
 #   tests/wire/upstream/build.sh
 #
-# The source and the library that they are linked with are those of scripts/libzmq-baseline.sh. Quick when everything is there; safe to
-# call from several processes at once.
+# The source and the linked library come from scripts/libzmq-baseline.sh. The script is fast if all files exist. Several processes may
+# call it at the same time.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

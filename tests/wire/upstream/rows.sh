@@ -1,20 +1,20 @@
 # shellcheck shell=bash disable=SC2154
-# Runs programs of libzmq's behaviour tests and says what came of it. Sourced by run.sh and windows.sh, which set and export
+# Runs programs of libzmq's behaviour tests and reports their results. run.sh and windows.sh source this file. They set and export
 #
 #   WORK      a directory for this run
-#   LIMIT     how many seconds each program may take
-#   SCRIPT    the script that repeats one, and
+#   LIMIT     time limit of each program in seconds
+#   SCRIPT    the script that repeats one program, and
 #   GIVEN     its first argument
-#   program   function: `program NAME` runs it and prints its output; its exit code, 124 or 137 at the time limit
+#   program   function: `program NAME` runs a program, prints its output and returns its exit code, 124 or 137 at the time limit
 #
-# and set, to be read by `run_all`,
+# and set for `run_all`
 #
-#   jobs      how many programs run at a time
-#   expected  the files with programs that are known to fail, and why
-#   results   where the results go, or nothing
-#   logs      the directory for what the programs printed
+#   jobs      number of programs that run in parallel
+#   expected  files with the known failures and their reasons
+#   results   file for the results, or empty
+#   logs      directory for the output of the programs
 
-# namespaces: sets ENTER, and `jobs` to 1 without: fixed ports then allow only one program at a time.
+# namespaces: sets ENTER. Without namespaces, sets `jobs` to 1, because fixed ports allow only one program at a time.
 namespaces() {
     local enter=()
     if unshare -n true 2>/dev/null; then enter=(unshare -n)
@@ -24,7 +24,7 @@ namespaces() {
     export ENTER="${enter[*]}"
 }
 
-# within NAME COMMAND: runs the shell COMMAND there, in the environment that the program needs.
+# within NAME COMMAND: runs the shell COMMAND in a network namespace, with the network that the program NAME needs.
 within() {
     if [[ -n $ENTER ]]; then
         # Multicast needs an interface other than the loopback, with a route and a host at its other end.
@@ -38,7 +38,7 @@ within() {
     fi
 }
 
-# row NAME: runs it and writes its row: name, status, seconds, last assertion.
+# row NAME: runs a program and writes its row: name, status, seconds, last assertion.
 row() {
     local name=$1 log=$WORK/${1/\//.}.log start=$EPOCHREALTIME code=0 status=pass why='' seconds
     program "$name" >"$log" || code=$?
@@ -66,7 +66,7 @@ all_ignored() {
 }
 export -f within row all_ignored
 
-# chosen NAMES PATTERN...: those of NAMES, words, that a pattern of the shell matches; all without one.
+# chosen NAMES PATTERN...: prints the words of NAMES that match a shell pattern. Without a PATTERN, prints all words.
 chosen() {
     local name pattern names=$1
     shift
@@ -78,13 +78,13 @@ chosen() {
     done
 }
 
-# run_all NAMES: runs the programs, a name a line, and ends with the verdict; the exit code is 0 when all that failed is known.
+# run_all NAMES: runs the programs, one name a line, and prints the verdict. The exit code is 0 if all failures are known.
 run_all() {
     local failures name file first
     xargs -P "$jobs" -I{} bash -c 'row {}' <<<"$1"
 
-    # A machine under load makes a few fail by chance: test_security_zap attaches its client's monitor after zmq_connect, possibly
-    # after the event that it waits for. If there are many failures, a retry gives no information.
+    # On a machine under load a few programs fail by chance. For example, test_security_zap attaches its client's monitor after
+    # zmq_connect, possibly after the expected event. If there are many failures, a retry gives no information.
     failures=$(awk -F'\t' '$2 == "fail" || $2 == "timeout" {print $1}' "$WORK"/*.row |
         grep -vxFf <(grep -hv '^#' "${expected[@]}" | cut -f1) || true)
     if [[ $(wc -w <<<"$failures") -le ${RETRY:-5} ]]; then
@@ -109,7 +109,7 @@ run_all() {
         $2 == "skip" { printf "skipped %s: %s\n", $1, $4; next }
         { printf "%-8s %6.1f s  %-36s %s\n", $2, $3, $1, $4 }' "$WORK/results.tsv"
 
-    # The verdict: known failures do not count as failed, but are named.
+    # Prints the verdict. Known failures are named, but do not count as failed.
     awk -F'\t' -v results="$WORK/results.tsv" '
         FILENAME != results { if ($0 !~ /^#/ && NF) known[$1] = 1; next }
         $2 == "skip" { skipped++; next }

@@ -7,16 +7,16 @@
 #   tests/wire/upstream/run.sh LIBDIR test_name       one program, its output shown
 #   tests/wire/upstream/run.sh LIBDIR 'test_re*' ...  several programs, by shell pattern
 #
-# There are two sets of programs: one built without libzmq's draft interface, and one built with it, whose programs are
-# called draft/test_name here. SETS=stable or SETS=draft runs one of them.
+# There are two sets of programs. The set stable is built without libzmq's draft interface, the set draft with it. Names of the
+# second set begin with draft/. SETS=stable or SETS=draft runs one set.
 #
-# Each program runs in a network namespace of its own (fixed ports) and in an empty directory, with a time limit.
-# Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 when every
-# program that failed is listed, with its reason, in expected.tsv.
+# Each program runs in its own network namespace (for fixed ports) and in an empty directory, with a time limit.
+# Results go to target/upstream/results.tsv (program, status, seconds, last assertion). The exit code is 0 if expected.tsv
+# lists each failed program with its reason.
 #
-# EXPECTED="file..." instead of that list, from the root; RESULTS=file instead of those results.
-# JOBS=4 programs at a time, LIMIT=300 seconds each; RETRY=5: up to so many failures are run up to three times
-# more, each alone ("flaky" if it passes then).
+# EXPECTED="file..." replaces that list (paths from the root), and RESULTS=file the file for the results.
+# JOBS=4 sets the number of parallel programs, LIMIT=300 the seconds for each. If at most RETRY=5 programs fail, each of them
+# runs alone up to three more times. It counts as "flaky" if it passes then.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -35,7 +35,7 @@ jobs=${JOBS:-4}
 # shellcheck disable=SC2086 # a list of words
 "$here/build.sh" $sets
 
-library_dir() { # prints the directory in which libzmq.so.5 is the wanted library
+library_dir() { # prints the directory that has the wanted library as libzmq.so.5
     case ${1:-} in
         '') set -- "$("$root/tests/lib/build.sh" library)" || return 1 ;;
     esac
@@ -56,7 +56,7 @@ if [[ ${1:-} == baseline ]]; then BASELINE=yes; else LIBDIR=$(library_dir "${1:-
 export BASELINE LIBDIR WORK SCRIPT GIVEN
 shift || true
 
-# The directory of the library for the programs of a set.
+# library_of SET: prints the directory of the library for the programs of a set.
 library_of() {
     if [[ -n $BASELINE ]]; then echo "$OUT/$1/lib"; else echo "$LIBDIR"; fi
 }

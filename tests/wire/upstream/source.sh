@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fetches the source of libzmq 4.3.5, the `vendor` folder of the crate zeromq-src 0.3.6, into target/upstream, and prints where it
-# is. Its files stay outside the repository.
+# Fetches the source of libzmq 4.3.5, the `vendor` folder of the crate zeromq-src 0.3.6, into target/upstream, and prints its
+# folder. libzmq's files stay outside the repository.
 #
-#   tests/wire/upstream/source.sh                            that
-#   tests/wire/upstream/source.sh CRATE VERSION FILE         another crate with such a folder: its own, in which there is FILE
+#   tests/wire/upstream/source.sh                            the source of libzmq
+#   tests/wire/upstream/source.sh CRATE VERSION FILE         another crate, and prints the folder of its FILE
 #
-# Not safe to call from several processes at once: build.sh and windows-build.sh hold a lock.
+# Only one process may call this script at a time, so build.sh and windows-build.sh hold a lock.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds libzmq 4.3.5's own behaviour tests for Windows, with MinGW and its draft interface, into target/upstream/windows/bin.
+# Builds libzmq 4.3.5's own behaviour tests for Windows, with MinGW and the draft interface, into target/upstream/windows/bin.
 #
 #   tests/wire/upstream/windows-build.sh LIBRARY     programs linked with this import library, libzmq.dll.a
 #   tests/wire/upstream/windows-build.sh baseline    libzmq.dll of libzmq itself, into target/upstream/windows/lib
 #
-# libzmq's CMake builds about half of the programs for Windows; here are all that MinGW compiles. Without ipc, for which libzmq does not
-# compile with MinGW. Quick when everything is there; safe to call from several processes at once.
+# libzmq's CMake builds about half of the programs for Windows. This script builds all programs that MinGW compiles. They lack ipc, because
+# libzmq with ipc does not compile with MinGW. The script is fast if all files exist. Several processes may call it at the same time.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../../.." && pwd)
@@ -17,24 +17,24 @@ flock 9
 
 "$root/scripts/need.sh" cargo:cargo x86_64-w64-mingw32-g++:g++-mingw-w64-x86-64 >&2
 SOURCE=$("$root/tests/wire/upstream/source.sh")
-# libsodium, as a library for MinGW.
+# libsodium, built for MinGW.
 sodium=$("$root/tests/wire/upstream/source.sh" libsodium-sys 0.2.7 Cargo.toml)
 export SOURCE SODIUM=$sodium/mingw/win64/libsodium.a
 cp -ru "$sodium"/libsodium/src/libsodium/include/. "$OUT/include"
 cp -u "$sodium/libsodium/builds/msvc/version.h" "$OUT/include/sodium"
 
-# Windows lacks the features that these need.
+# Programs that need features which Windows lacks.
 left_out=(
-    '*_fuzzer'                             # a corpus in files, by functions of POSIX
-    '*_tipc' '*_vmci' test_security_gssapi # transports and a mechanism that only some Linux has
+    '*_fuzzer'                             # read a corpus from files with POSIX functions
+    '*_tipc' '*_vmci' test_security_gssapi # transports and a mechanism of some Linux systems
     '*_ipc' test_ipc_wildcard              # see above
     test_fork test_zmq_ppoll_signals       # fork, signals
-    test_zmq_poll_fd                       # descriptors that are no sockets
+    test_zmq_poll_fd                       # polls descriptors that are not sockets
     test_busy_poll test_pair_tcp_cap_net_admin # ZMQ_BUSY_POLL, ZMQ_BINDTODEVICE
-    test_wss_transport                     # in the library of `cargo xtask cross` is no TLS
+    test_wss_transport                     # the library of `cargo xtask cross` lacks TLS
 )
 
-# wanted NAME: true if it is not in that list.
+# wanted NAME: true if the program is not in that list.
 wanted() {
     local pattern
     for pattern in "${left_out[@]}"; do
@@ -48,7 +48,7 @@ flags=(-w -O1 -DZMQ_CUSTOM_PLATFORM_HPP -DZMQ_BUILD_DRAFT_API -D_WIN32_WINNT=0x0
     -I"$OUT"/{platform,include} -I"$SOURCE"/{include,src,external/unity,tests})
 export FLAGS="${flags[*]@Q}"
 
-# object FILE: compiles it, unless it is there.
+# object FILE: compiles a source file, unless its object exists.
 object() {
     local object name=${1##*/} compiler=x86_64-w64-mingw32-g++
     object=$OUT/objects/${name%.*}.o
@@ -89,7 +89,7 @@ HPP
 
 baseline() {
     local build=$OUT/build
-    # IN_WINPTHREAD: libzmq's macro DLL_EXPORT, MinGW's pthread.h takes for its own.
+    # IN_WINPTHREAD: MinGW's pthread.h would misinterpret libzmq's macro DLL_EXPORT as its own.
     cmake -S "$SOURCE" -B "$build" -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_VERSION=10.0 -DCMAKE_SYSTEM_PROCESSOR=x86_64 \
         -DCMAKE_C_COMPILER=x86_64-w64-mingw32-gcc -DCMAKE_CXX_COMPILER=x86_64-w64-mingw32-g++ \
         -DCMAKE_RC_COMPILER=x86_64-w64-mingw32-windres -DCMAKE_BUILD_TYPE=Release -DCMAKE_SHARED_LINKER_FLAGS=-static \

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Runs libzmq 4.3.5's own behaviour tests, built for Windows, on a libzmq.dll under wine.
 #
-#   tests/wire/upstream/windows.sh LIBDIR                 the library in LIBDIR, where there is libzmq.dll.a too
+#   tests/wire/upstream/windows.sh LIBDIR                 the library in LIBDIR, which also has libzmq.dll.a
 #   tests/wire/upstream/windows.sh baseline               libzmq 4.3.5 itself, built with MinGW, for reference
 #   tests/wire/upstream/windows.sh LIBDIR test_name       one program, its output shown
 #   tests/wire/upstream/windows.sh LIBDIR 'test_re*' ...  several programs, by shell pattern
 #
-# The programs are those with libzmq's draft interface, except those that need features missing from Windows: windows-build.sh.
-# `cargo xtask cross x86_64-pc-windows-gnu upstream` makes the library and wine's folder, target/cross/wine, and runs this.
+# windows-build.sh builds the programs with libzmq's draft interface, and omits programs that need features missing from Windows.
+# `cargo xtask cross x86_64-pc-windows-gnu upstream` creates the library and wine's folder, target/cross/wine, and runs this script.
 #
-# Each program runs in a network namespace of its own, where wine has a copy of that folder and a server of its own: a server's
-# sockets are those of its namespace. Results go to target/upstream/windows/results.tsv, and the exit code is 0 when every program that
-# failed is listed, with its reason, in windows-expected.tsv. JOBS, LIMIT and RETRY are those of run.sh.
+# Each program runs in its own network namespace, with its own copy of wine's folder and its own wine server, because a server's sockets
+# belong to its namespace. Results go to target/upstream/windows/results.tsv. The exit code is 0 if windows-expected.tsv lists each failed
+# program with its reason. JOBS, LIMIT and RETRY are the variables of run.sh.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 export OUT=$target/upstream/windows WINE=$target/cross/wine START=$root/tests/ship/cross/wine.sh
 results=$OUT/results.tsv logs=$OUT/log
 expected=("$here/windows-expected.tsv")
-# Debian has it where the PATH has not.
+# Debian installs wineserver outside of the PATH.
 SERVER=$(command -v wineserver || echo /usr/lib/wine/wineserver64)
 export SERVER LIMIT=${LIMIT:-120}
 jobs=${JOBS:-2}
@@ -37,7 +37,7 @@ LIBDIR=$(realpath "$LIBDIR")
 "$here/windows-build.sh" "$LIBDIR/libzmq.dll.a"
 shift
 
-# Beside wine's folder: its files are linked, not copied.
+# WORK is beside wine's folder, because the copies of this folder are hard links.
 mkdir -p "$OUT/run"
 WORK=$(mktemp -d "$OUT/run/XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
@@ -48,7 +48,7 @@ program() {
     local directory code=0
     directory=$(mktemp -d "$WORK/run.XXXXXX")
     cp -al "$WINE" "$directory/wine"
-    # A program takes the library that lies beside it.
+    # A program loads the library in its own folder.
     mkdir "$directory/bin"
     cp "$OUT/bin/$1.exe" "$LIBDIR/libzmq.dll" "$directory/bin"
     cd "$directory"

@@ -1,6 +1,6 @@
-"""Peers that have shaken hands, with a mechanism that lets everybody in.
+"""Peers that completed the handshake of a mechanism without authentication.
 
-What one may take then: what it has sent up to ZMQ_RCVHWM messages and one read beyond, what waits for it up to ZMQ_SNDHWM, its metadata.
+Such a peer may use memory for its metadata, for ZMQ_RCVHWM messages and one more read from it, and for ZMQ_SNDHWM messages to it.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from ring import Ring
 
 KIB = 1 << 10
 LITTLE = 4096
-# Octets that one connection may have read beyond its limit: a read's worth, and the segment that it lies in.
+# Octets that the victim may read from one connection beyond its limit: one read, and the segment with its bytes.
 READ = 256 * KIB
 HWM = "option=24:10"
 SEND_HWM = "option=23:10"
@@ -44,7 +44,7 @@ def pings_over_ws(attack):
 
 @case("PINGs of every time to live", type="PULL", options=[HWM])
 def times_to_live(attack):
-    """A timer for each would take a hundred bytes and more, and last for hours."""
+    """One timer for each PING would need 100 bytes or more, and last for hours."""
     stream = attack.connect()
     zmtp.shake_hands(stream, "PUSH")
     attack.flood(stream, b"".join(zmtp.ping(ttl) for ttl in itertools.chain([0, 1, 3], range(65535, 40_000, -1))))
@@ -73,7 +73,7 @@ def small_messages(attack):
 
 @case("messages an octet at a time", type="PULL", mode="receive", options=[HWM])
 def octets(attack):
-    """Each octet is a packet, and each frame takes three."""
+    """Each octet is a packet, and each frame has three octets."""
     stream = attack.connect()
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     zmtp.shake_hands(stream, "PUSH")
@@ -90,14 +90,14 @@ def messages(attack):
     attack.flood(stream, zmtp.frame(bytes(100 * KIB)))
 
 
-# ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS, and the number of the option.
+# Value of ZMQ_TAUTLINE_MAX_SUBSCRIPTIONS, and the setting with the option's number.
 HELD = 4 * MIB
 MOST_HELD = f"wide={0x54410010}:{HELD}"
 
 
 @case("subscriptions without end, peer after peer", type="PUB", mode="send", options=[MOST_HELD], memory=HELD)
 def subscriptions(attack):
-    """Each is parted with, and what it held is given back."""
+    """The victim disconnects each peer at the limit, and frees the memory of its subscriptions."""
     for peer in range(5):
         stream = attack.connect()
         zmtp.shake_hands(stream, "SUB")
@@ -111,32 +111,32 @@ def subscriptions(attack):
         attack.drop(stream)
 
 
-# What a topic of eleven octets takes, and what the allocator has around it.
+# Number of topics, and bytes for one topic of eleven octets with the allocator's overhead.
 MILLION, TOPIC = 1_000_000, 180
 
 
 @case("a million subscriptions of one peer", type="PUB", mode="send", memory=MILLION * TOPIC)
 def million(attack):
-    """By default a peer may have three times as many of this length."""
+    """The default limit is about three million subscriptions of this length."""
     for _ in attack.rounds():
         stream = attack.connect()
         zmtp.shake_hands(stream, "SUB")
         for first in range(0, MILLION, 1000):
             stream.sendall(b"".join(zmtp.subscribe(b"topic%06d" % number) for number in range(first, first + 1000)))
         stream.sendall(zmtp.ping())
-        # The subscriptions have been processed when the answer comes; messages without a matching subscription are
-        # not sent.
+        # The answer shows that the victim processed the subscriptions. Messages without a matching subscription are not
+        # sent.
         zmtp.read_frame(stream)
 
 
-# Any number of bytes.
+# Setting without a limit for the bytes of subscriptions.
 NO_LIMIT = f"wide={0x54410010}:-1"
 SPACE = 768 * MIB
 
 
 @case("subscriptions without end under RLIMIT_AS", type="PUB", mode="send", options=[NO_LIMIT], limits={"AS": SPACE}, memory=SPACE)
 def subscriptions_without_room(attack):
-    """Each is parted with when there is no memory for more."""
+    """The victim disconnects each peer when the memory for more subscriptions is exhausted."""
     for peer in range(3):
         stream = attack.connect()
         zmtp.shake_hands(stream, "SUB")
@@ -169,7 +169,7 @@ def too_great(attack):
         attack.flood(stream, bytes(MIB))
 
 
-# The longest message by default, with ZMQ_MAXMSGSIZE.
+# Default of the longest message, with ZMQ_MAXMSGSIZE.
 LONGEST_MESSAGE = 64 * MIB
 
 
@@ -181,17 +181,17 @@ def endless_parts(attack):
 
 
 def unread(attack, socket_type, *first):
-    """Twenty peers that read nothing."""
+    """Connects twenty peers that stop reading after the handshake."""
     for _ in range(20):
         stream = attack.connect(receive_buffer=LITTLE)
         zmtp.shake_hands(stream, socket_type)
         stream.sendall(b"".join(first) + zmtp.ping())
-        # The answer: earlier input has been read.
+        # The PONG shows that the victim has read the earlier input.
         zmtp.read_frame(stream)
 
 
 BODY = 10 * KIB
-# At each connection ten messages wait, and as much as one write.
+# Each connection queues ten messages and the bytes of one write.
 WAITING = 20 * (10 * BODY + READ)
 
 
@@ -258,8 +258,7 @@ def bells(attack):
     try:
         ring.offer(stream, zmtp.greeting())
     except PermissionError:
-        # The victim takes no descriptors from a stranger; ipc/bells.c covers a peer that has completed its
-        # handshake.
+        # The victim refuses descriptors from a stranger. ipc/bells.c covers a peer that has completed its handshake.
         return
     zmtp.read_exactly(stream, 64)
     ready = zmtp.ready("PUSH")

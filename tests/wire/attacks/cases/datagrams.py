@@ -1,4 +1,4 @@
-"""Datagrams from anybody."""
+"""Datagrams from unknown senders."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Messages in fragments, over WebSocket (RFC 6455, section 5.4). A message is put together before it is delivered."""
+"""Messages in WebSocket fragments (RFC 6455, section 5.4). The victim reassembles a message before it delivers it."""
 
 import zmtp
 from harness import BUFFERED, MIB, case
@@ -17,7 +17,7 @@ def opened(attack, end=b""):
 
 @case("fragments of one octet that never end, ws", type="PULL", mode="receive", bind=WS, options=[MOST], memory=3 * MIB, swallowed=16 * MIB + BUFFERED)
 def small(attack):
-    """The connection ends at ZMQ_MAXMSGSIZE, for which each octet brings seven."""
+    """The connection ends at ZMQ_MAXMSGSIZE. On the wire each octet of the message has a frame of seven octets."""
     for _ in attack.rounds():
         stream = opened(attack, zmtp.ws_ready("PUSH") + zmtp.ws_frame(zmtp.BINARY, b"\0", fin=False))
         attack.flood(stream, zmtp.ws_frame(0, b"x", fin=False) * 10_000)
@@ -25,7 +25,7 @@ def small(attack):
 
 @case("fragments of no octets that never end, ws", type="PULL", mode="receive", bind=WS)
 def empty(attack):
-    """They are nothing, and leave nothing."""
+    """Empty fragments use no memory."""
     stream = opened(attack, zmtp.ws_ready("PUSH") + zmtp.ws_frame(zmtp.BINARY, b"\0", fin=False))
     attack.flood(stream, TEXT_OF_NOTHING * 10_000)
 
@@ -47,7 +47,7 @@ def pings(attack):
 
 @case("READY in fragments that never end, ws", type="PULL", mode="receive", bind=WS, swallowed=BUFFERED + MIB)
 def ready(attack):
-    """Before the handshake is complete a message has at most the 64 KiB of a command."""
+    """During the handshake a message has the limit of a command, 64 KiB."""
     for _ in attack.rounds():
         stream = opened(attack, zmtp.ws_frame(zmtp.BINARY, b"\2\5READY", fin=False))
         attack.flood(stream, zmtp.ws_frame(0, b"x", fin=False) * 10_000)

@@ -1,6 +1,6 @@
-"""Strangers that know the public key of a CURVE server, which is no secret, and have a key that nobody trusts.
+"""Strangers that know the public key of a CURVE server, which is no secret, and that have an untrusted key.
 
-That costs the victim more than junk does: it computes as an honest client would have it compute, and asks its ZAP handler.
+They cost the victim more than junk does, because it computes the handshake as for an honest client and asks its ZAP handler.
 """
 
 import curve
@@ -14,7 +14,7 @@ SETTINGS = {"mode": "echo", "security": "curve", "needs": curve.there}
 
 @case("HELLOs of the right form that come and go, CURVE", memory=0, descriptors=100, **SETTINGS)
 def hellos(attack):
-    """Played again and again: it costs the attacker nothing."""
+    """Repeats one HELLO, which the attacker computes only once."""
     said = zmtp.greeting(b"CURVE") + curve.Client().hello()
     for _ in attack.times(1000):
         stream = attack.connect()
@@ -36,21 +36,21 @@ def half(attack):
 
 @case("a key that nobody trusts, and sealed messages behind it", swallowed=PEERS * BUFFERED, **SETTINGS)
 def stranger(attack):
-    """The handshake is whole, and the handler says no."""
+    """The peer completes the handshake, and the ZAP handler rejects its key."""
     for _ in attack.rounds():
         streams = []
         for _ in range(PEERS):
             stream, client = attack.connect(), curve.Client()
             client.shake_hands(stream, "DEALER")
             streams.append((stream, client))
-        # Each has its own: only in the order in which they were sealed.
+        # Each client seals its own messages, because the nonces must arrive in the order of sealing.
         for stream, client in streams:
             attack.flood(stream, b"".join(client.message(bytes(1000)) for _ in range(1000)), volume=8 * MIB)
 
 
 @case("INITIATEs with cookies of others, CURVE", memory=0, descriptors=100, **SETTINGS)
 def cookies(attack):
-    """The answer to one server, given to another connection."""
+    """Sends the INITIATE for one connection over another connection."""
     for _ in attack.times(200):
         first, second, client = attack.connect(), attack.connect(), curve.Client()
         for stream in (first, second):

@@ -1,4 +1,4 @@
-"""Peers that come and go while the owner of the socket is elsewhere."""
+"""Peers that connect and disconnect while the owner of the socket makes no calls."""
 
 import socket
 
@@ -6,12 +6,12 @@ import zmtp
 from harness import MIB, case
 
 MANY = 4000
-# Upper bound for each property of a peer: one that is as long as its READY command has room for.
+# A property that fills the READY command of a peer.
 LONG = b"v" * 65000
 
 
 def pass_by(attack, says):
-    """So many peers say this and go, each when the victim has said its part."""
+    """MANY peers send these bytes, read the victim's answer and disconnect."""
     for _ in attack.times(MANY):
         stream = attack.connect()
         stream.sendall(says)
@@ -31,7 +31,7 @@ register("peers that come and go, ROUTER", "ROUTER", "DEALER")
 register("peers that come and go with a long property, ROUTER", "ROUTER", "DEALER", properties=[("X-long", LONG)])
 register("subscribers that come and go, PUB", "PUB", "SUB", zmtp.subscribe(b"topic") + zmtp.frame(b"m" * 200))
 register("peers that send to a PUSH and go", "PUSH", "PULL", zmtp.frame(b"m" * 1000))
-# A message of each is kept, as it must be, but not all that was said with it.
+# The victim keeps the message of each peer, and drops its long property.
 register(
     "peers that leave a message with a long property, ROUTER",
     "ROUTER",

@@ -1,4 +1,4 @@
-"""What a policy bounds (docs/operate/policy.md) that nothing bounds by default. libzmq knows no policies: beside it stands what happens without."""
+"""Attacks that only a policy bounds (docs/operate/policy.md). libzmq has no policies, so its results show the attack without limits."""
 
 import itertools
 import select
@@ -9,7 +9,7 @@ from harness import MIB, STALL_S, case
 
 KIB = 1 << 10
 HWM = "option=24:10"
-# The good client comes from 127.0.0.2 there.
+# With zap, the good client connects from 127.0.0.2.
 ELSEWHERE = {"mode": "echo", "security": "zap"}
 
 
@@ -24,20 +24,20 @@ def silent(attack):
 
 @case("more strangers of one address than descriptors, limited", policy={"connections_per_address": 10}, limits={"NOFILE": 64}, memory=MIB, **ELSEWHERE)
 def no_descriptors(attack):
-    """Those that are too many are let go, so that a descriptor is left for a newcomer."""
+    """The victim closes connections above the limit, which keeps a descriptor free for a later client."""
     for stream in [attack.connect() for _ in range(100)]:
-        # Each one that is accepted is greeted, or let go.
+        # The victim sends an accepted stream its greeting, or closes it.
         select.select([stream], [], [], STALL_S)
 
 
 @case("connections that come and go, limited", mode="echo", policy={"handshakes_per_second": 200}, options=["option=19:300"], memory=0, descriptors=300)
 def come_and_go(attack):
-    """A newcomer waits for its turn behind those in the backlog: by default for half a second at most, here for one and a half."""
+    """A new client waits behind the connections in the backlog: half a second at most by default, and 1.5 seconds here."""
     for _ in attack.times(300):
         attack.drop(attack.connect())
 
 
-# 64 MiB at least, so that its parts may be as small as they like.
+# A multipart message may have 64 MiB even with a smaller limit for its parts.
 @case("a message of endless parts, limited by a policy", type="PULL", options=[HWM], policy={"message_bytes": 1000}, memory=64 * MIB)
 def endless_parts(attack):
     stream = attack.connect()
@@ -47,7 +47,7 @@ def endless_parts(attack):
 
 @case("parts of one octet, a million and more", type="PULL", mode="receive", options=[HWM, f"wide={0x54410003}:{4 * MIB}"], memory=24 * MIB)
 def small_parts(attack):
-    """Each comes with a header of two, which counts."""
+    """The victim also counts the header of each part, which has two octets."""
     for _ in attack.rounds():
         stream = attack.connect()
         zmtp.shake_hands(stream, "PUSH")
@@ -71,7 +71,7 @@ def subscriptions(attack):
 
 @case("half a greeting, the handshakes limited", mode="echo", policy={"handshakes": 50}, options=["option=19:1000"], memory=MIB, descriptors=51)
 def half(attack):
-    """The oldest one ends for each that comes."""
+    """Each new connection ends the oldest incomplete handshake."""
     for _ in range(1000):
         try:
             attack.connect().sendall(zmtp.greeting()[:32])
@@ -91,7 +91,7 @@ def half_ready(attack):
         attack.ended(stream)
 
 
-# Until they are let go, within half a second, what the high-water mark lets in waits.
+# The victim disconnects these subscribers within half a second. Until then their queues fill up to the high-water mark.
 @case("subscribers that read nothing, limited", type="PUB", mode="send", options=["option=23:100", f"body={10 * KIB}"], policy={"unread_bytes_per_peer": 100 * KIB},
       memory=20 * (100 * 10 * KIB + 256 * KIB))
 def slow_subscribers(attack):

@@ -1,4 +1,4 @@
-"""Hostile servers, and proxies, to a victim that connects."""
+"""Hostile servers and proxies that a victim connects to."""
 
 import struct
 
@@ -8,7 +8,7 @@ from harness import BUFFERED, MIB, case
 KIB = 1 << 10
 LITTLE = 4096
 TCP, WS = "connect=tcp://ADDRESS", "connect=ws://ADDRESS/zmq"
-# A victim that was thrown out comes again at once.
+# Option that lets a disconnected victim reconnect at once.
 AGAIN = "option=18:1"
 SEND_HWM, HWM, BODY = "option=23:10", "option=24:10", 10 * KIB
 READ = 256 * KIB
@@ -94,7 +94,7 @@ def endless_answer(attack):
       options=[AGAIN], swallowed=BUFFERED)
 def proxy(attack):
     stream = attack.accept()
-    # The method, and the reply with a name of 255 octets.
+    # The choice of a method, and a reply with a name of 255 octets.
     stream.sendall(b"\x05\x00\x05\x00\x00\x03\xff")
     attack.flood(stream, b"\xff" * MIB)
 

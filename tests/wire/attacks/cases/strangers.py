@@ -1,6 +1,6 @@
-"""Peers before their handshake is complete, and those that are refused by it.
+"""Peers with an incomplete handshake, and peers that the handshake refused.
 
-What a stranger may take until then: a command of 64 KiB, or of 600 bytes where a mechanism is to be satisfied first.
+Such a stranger may use memory for one command of 64 KiB, or of 600 bytes if it must authenticate first.
 """
 
 import select
@@ -12,12 +12,12 @@ from harness import BUFFERED, MIB, STALL_S, VOLUME, case
 from ring import Ring
 
 KIB = 1 << 10
-# Below the threshold of a flood, and within the system's capacity.
+# Below the library's threshold of a flood (1024), and within the system's capacity.
 MANY = 1000
 ROOM = f"option=19:{MANY}"
 LITTLE = 4096
 PEERS = 4
-# More than the system could hold of them.
+# Bytes that exceed the buffers of the system for all peers.
 GOING_ON = 2 * PEERS * BUFFERED + VOLUME
 JUNK = bytes(MIB)
 
@@ -36,7 +36,7 @@ def slow(attack):
         for stream in streams:
             stream.send(greeting[number % 64:][:1])
         if not attack.limited:
-            # The pace of the attack: within the time for a handshake.
+            # The pace of the benchmark, which completes a greeting within the time limit of a handshake.
             time.sleep(0.1)
 
 
@@ -77,7 +77,7 @@ def great_hello(attack):
 
 @case("READY of thousands of properties", mode="echo", options=[ROOM], memory=100 * 68 * KIB, descriptors=100)
 def many_properties(attack):
-    # The shortest ones: a name of one octet to three, and no value.
+    # The shortest properties: names of up to three octets, without a value.
     names = [bytes([65 + n % 26, 97 + n // 26 % 26, 97 + n // 676]) for n in range(8000)]
     ready = zmtp.ready("DEALER", *((name.decode(), b"") for name in names))
     for _ in range(100):
@@ -101,7 +101,7 @@ def wrong_key(attack):
 
 
 def refused(attack, first):
-    """Peers that are refused and go on."""
+    """The victim refuses the peers, and they continue to send."""
     for _ in attack.rounds():
         streams = [attack.connect() for _ in range(PEERS)]
         for stream in streams:
@@ -111,7 +111,7 @@ def refused(attack, first):
 
 
 def told(stream):
-    """Waits for the victim's greeting and its ERROR, or for the end that some prefer."""
+    """Waits for the victim's greeting and ERROR. Some libraries close the connection instead."""
     try:
         zmtp.read_exactly(stream, 64)
         zmtp.read_frame(stream)
@@ -161,14 +161,14 @@ def closed_over_ws(attack):
 
 @case("shared memory of a refused peer", mode="echo", security="plain", bind="ipc://FOLDER/ring", swallowed=BUFFERED)
 def refused_with_a_ring(attack):
-    """Once refused it only moves the end of its ring, and counts what is taken from it."""
+    """After its refusal the peer only moves the end of its ring, and counts the bytes that the victim takes."""
     for _ in attack.rounds():
         ring = Ring()
         stream = attack.connect()
         try:
             ring.offer(stream, zmtp.greeting(b"PLAIN"))
         except PermissionError:
-            # The system refuses the descriptors of a stranger.
+            # The system refuses a stranger's descriptors.
             return
         hello = zmtp.hello_plain()
         stream.sendall(hello)
@@ -186,13 +186,13 @@ def refused_with_a_ring(attack):
 
 @case("pings before the handshake is complete, ws", type="PULL", bind="ws://127.0.0.1:*/zmq", options=["option=24:10", "option=11:2048"], memory=MIB)
 def ws_pings(attack):
-    """Pings until the victim's output is blocked, then a handshake and data."""
+    """Sends pings until the victim's output is blocked, and then a handshake and data."""
     stream = attack.connect(receive_buffer=LITTLE)
     zmtp.ws_open(stream, attack.endpoint)
     ping = zmtp.ws_frame(zmtp.WS_PING, bytes(125))
     stream.settimeout(STALL_S)
     try:
-        # One in a read, more or less, so that each is answered.
+        # A read has about one ping, so the victim answers each of them.
         for _ in range(3000):
             stream.sendall(ping)
     except TimeoutError:
@@ -222,6 +222,6 @@ def wait_for_zap(attack):
 @case("more strangers than descriptors", mode="echo", limits={"NOFILE": 40}, newcomer=False, memory=0)
 def no_descriptors(attack):
     for stream in [attack.connect() for _ in range(100)]:
-        # Each one that is accepted is greeted.
+        # The victim sends a greeting to each accepted stream.
         if not select.select([stream], [], [], STALL_S)[0]:
             break

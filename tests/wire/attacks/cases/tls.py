@@ -1,6 +1,6 @@
-"""Strangers that speak TLS: before ZMTP has begun.
+"""Strangers that attack TLS before ZMTP begins.
 
-Each attack goes to every transport over TLS. None of them is let in: what they may take is what a stranger may.
+Each attack runs against every transport over TLS. Its peers never authenticate, so they have the limits of strangers.
 """
 
 import struct
@@ -13,16 +13,16 @@ from harness import BUFFERED, MIB, STALL_S, case
 KIB = 1 << 10
 MANY = 1000
 ROOM = f"option=19:{MANY}"
-# The transports: where the victim is bound.
+# Transports, and the endpoints that the victim binds.
 SCHEMES = {"wss": "wss://127.0.0.1:*/zmq", "tls+tcp": "tls+tcp://127.0.0.1:*"}
 CREDENTIALS = [f"text=103:{tls.KEY}", f"text=104:{tls.CERTIFICATE}"]
-# Memory that TLS keeps for a stranger, and while its first message is incomplete.
+# Memory that TLS keeps for a stranger, and for a stranger with an incomplete first message.
 BEGUN, LONGEST = 16 * KIB, 80 * KIB
 JUNK = bytes(MIB)
 
 
 def over_tls(name, schemes=tuple(SCHEMES), **settings):
-    """Registers an attack for each of these transports."""
+    """Registers an attack for each transport in `schemes`."""
 
     def register(attack):
         for scheme in schemes:
@@ -41,20 +41,20 @@ def slow(attack):
     streams = [attack.connect() for _ in range(MANY)]
     for number in attack.times(16):
         for stream in streams:
-            # Never the last one.
+            # The last octet is never sent.
             stream.send(hello[number % (len(hello) - 1) :][:1])
         if not attack.limited:
-            # The pace of the attack: within the time for a handshake.
+            # The pace of the benchmark, within the time limit of a handshake.
             time.sleep(0.1)
 
 
 @over_tls("a ClientHello, and nothing behind it", options=[ROOM], memory=MANY * BEGUN, descriptors=MANY)
 def half(attack):
-    """The server has computed its share and a signature by then."""
+    """By then the server has computed its key share and a signature."""
     for _ in range(MANY):
         stream = attack.connect()
         stream.sendall(tls.client_hello())
-        # The first record of the server's answer.
+        # Reads the header of the server's first record.
         zmtp.read_exactly(stream, 5)
 
 
@@ -70,7 +70,7 @@ def come_and_go(attack):
 
 @over_tls("64 KiB of a ClientHello begun", options=[ROOM], memory=200 * LONGEST, descriptors=200)
 def great_hello(attack):
-    # A handshake message of the longest kind that is read, in records of the longest kind, without its end.
+    # A handshake message of the longest accepted length without its end, in records of the longest length.
     body = b"\1" + (60 * KIB).to_bytes(3, "big") + tls.client_hello()[9:43] + bytes(50 * KIB)
     begun = b"".join(b"\x16\3\1" + struct.pack(">H", len(body[at:][: 16 * KIB])) + body[at:][: 16 * KIB] for at in range(0, len(body), 16 * KIB))
     for _ in range(200):
@@ -92,7 +92,7 @@ def update_keys(attack, answer):
         for _ in attack.times(50_000):
             if not secured.update_key(answer):
                 break
-            # A record, with its header, its type and its tag.
+            # Bytes of one record with its header, its type and its tag.
             attack.count(swallowed=27)
 
 
@@ -106,7 +106,7 @@ def updates(attack):
     update_keys(attack, answer=False)
 
 
-# tls+tcp speaks TLS 1.3 alone.
+# tls+tcp supports only TLS 1.3.
 @over_tls("a new handshake within TLS 1.2, again and again", schemes=["wss"], memory=MIB)
 def renegotiation(attack):
     for _ in attack.times(100):

@@ -1,4 +1,7 @@
-/* bells: a peer that shares memory, and rings without having put anything there, 64 KiB a call. The victim's processor time beside its own. */
+/*
+ * bells: a peer that shares memory and rings for an empty ring, with 64 KiB of bells a call. The output compares the processor times of
+ * both processes.
+ */
 #include "ipc.h"
 #include <poll.h>
 #include <sys/resource.h>
@@ -17,7 +20,7 @@ int main(void)
     fds[1] = pair[1];
     int peer = call_victim();
     shake_hands(peer);
-    /* The first byte of a message that has two. */
+    /* The first of two bytes of a message. */
     if (send_rights(peer, "\0", 1, fds, 2) != 0)
         send_all(peer, "\0", 1);
     let_victim_look(0);

@@ -1,6 +1,6 @@
 /*
- * full_ring: a peer with the wrong password, whose ring is always full, at no cost to it. What the victim takes from there, and how long good
- * clients wait.
+ * full_ring: a peer with the wrong password that keeps its ring full without any work. The program measures the bytes that the victim takes
+ * from the ring, and the wait of good clients.
  */
 #include "ipc.h"
 
@@ -24,7 +24,7 @@ int main(void)
         read_exactly(peer, theirs, sizeof theirs);
         static const char hello[] = "\x04\x0e\x05HELLO\x03" "bad\x03" "bad";
         send_all(peer, hello, sizeof hello - 1);
-        /* ERROR. */
+        /* Skip the ERROR. */
         skip_frame(peer);
         *switch_at(memory) = 64 + sizeof hello - 1;
         __atomic_store_n(switched(memory), 1, __ATOMIC_SEQ_CST);

@@ -1,9 +1,9 @@
 /*
- * held_lock socket|memory|offer [handshake]: a descriptor whose lock the peer holds, in a page fault that is never resolved. A
- * thread that needs the lock waits as long, and cannot be killed.
+ * held_lock socket|memory|offer [handshake]: a peer holds the lock of a descriptor, in a page fault that is never resolved. A
+ * thread that needs the lock waits for ever, and cannot be killed.
  *
- * socket: a TCP socket in the place of the one that a peer asks with. memory: the memory of an offer. offer: the socket of an offer. With
- * `handshake` they come from a peer that has shaken hands.
+ * socket: a TCP socket in the place of the peer's request socket. memory: the memory of an offer. offer: the socket of an offer. With
+ * `handshake` the peer completes its handshake before it sends the descriptors.
  */
 #include "ipc.h"
 #include <linux/userfaultfd.h>
@@ -54,7 +54,7 @@ int main(int count, char **words)
             shake_hands(peer);
         pthread_t thread;
         pthread_create(&thread, NULL, hold, NULL);
-        /* It is in the page fault, and has the lock. */
+        /* The thread is in the page fault, and holds the lock. */
         struct pollfd fault = {faults, POLLIN, 0};
         NEED(poll(&fault, 1, -1) == 1 && fault.revents == POLLIN);
         send_rights(peer, known ? "\0" : greeting("NULL"), known ? 1 : 64, fds, rights);

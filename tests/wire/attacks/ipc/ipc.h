@@ -1,9 +1,9 @@
 /*
- * Helpers that the programs of this folder share: a victim in a process of its own, good clients that measure how long an answer
- * takes, and a peer that speaks to the victim's socket by hand.
+ * Helpers that the programs of this folder share: a victim in its own process, good clients that measure the time to an answer,
+ * and a peer that writes raw bytes to the victim's socket.
  *
- * Each program prints one line, and ends with 0 if good clients were served as without the attack, 1 if not, and 77 if the system has no means
- * for the attack.
+ * Each program prints one line. It exits with 0 if good clients were served as without the attack, with 1 if not, and with 77 if the system
+ * lacks a feature that the attack needs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 enum { SKIPPED = 77, CLIENTS = 5, PATIENCE_MS = 3000 };
 
-/* An answer that takes longer is late. The attacks hold up the victim for seconds. */
+/* An answer that takes longer is late. A successful attack blocks the victim for seconds. */
 static const double LATE_MS = 500;
 
 static char path[108], endpoint[128];
@@ -35,7 +35,7 @@ static pid_t victim, attacker;
 
 static void clean_up(void)
 {
-    /* A victim whose thread the attacker blocks does not end earlier. */
+    /* Kill the attacker first, because a victim with a blocked thread cannot end before it. */
     if (attacker > 0)
         kill(attacker, SIGKILL);
     if (victim > 0)
@@ -64,7 +64,7 @@ static double now_ms(void)
     return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
 }
 
-/* ---- the victim: answers what it is asked, and lets in whose password is "good" */
+/* ---- the victim: answers requests, and accepts clients with the password "good" */
 
 static void *authenticate(void *context)
 {
@@ -112,7 +112,7 @@ static _Noreturn void serve(int plain, int ready)
     }
 }
 
-/* Starts it, with PLAIN or NULL. */
+/* Starts the victim with PLAIN or NULL. */
 static void start_victim(int plain)
 {
     int ready[2];
@@ -128,7 +128,7 @@ static void start_victim(int plain)
     NEED(read(ready[0], &byte, 1) == 1);
 }
 
-/* Seconds of processor time that it has used. */
+/* Returns the processor time of the victim in seconds. */
 static double victim_seconds(void)
 {
     char name[64], text[512] = "";
@@ -144,7 +144,7 @@ static double victim_seconds(void)
 
 /* ---- good clients */
 
-/* The longest time to an answer, for new connections one after the other. */
+/* Connects several clients in turn, and returns the longest time to an answer. */
 static double slowest_answer_ms(int plain)
 {
     double slowest = 0;
@@ -171,7 +171,7 @@ static double slowest_answer_ms(int plain)
     return slowest;
 }
 
-/* Waits for the attacker's byte: it holds what it attacks with. If there is none, the program ends as the attacker did. */
+/* Waits for the byte that the attacker sends once it is ready. If the attacker has ended, the program exits with the same code. */
 static void wait_for_attacker(int ready)
 {
     char byte;
@@ -184,22 +184,22 @@ static void wait_for_attacker(int ready)
 }
 
 /*
- * Waits until the victim has looked at all that it was sent: its only I/O thread reads the streams in turn, and a client that comes now is
- * answered behind them. A victim that is held up is not waited for beyond the client's patience.
+ * Waits until the victim has read all sent bytes. Its only I/O thread reads the streams in turn, so it answers a new client after them.
+ * If the victim is blocked, the wait ends with the timeout of the client.
  */
 static void let_victim_look(int plain)
 {
     slowest_answer_ms(plain);
 }
 
-/* Ends the program with the results of the good clients before and during the attack. */
+/* Exits with the results of the good clients before and during the attack. */
 static _Noreturn void judge(const char *name, int plain, double before)
 {
     double during = slowest_answer_ms(plain);
     finish(during > LATE_MS, "%s: slowest answer %.1f ms, before %.1f", name, during, before);
 }
 
-/* ---- a peer by hand */
+/* ---- a peer from raw bytes */
 
 static int call_victim(void)
 {
@@ -210,7 +210,7 @@ static int call_victim(void)
     return fd;
 }
 
-/* Sends bytes and descriptors. -1: they were refused, and nothing is sent. */
+/* Sends bytes and descriptors. Returns -1 if they were refused. In this case it sends no byte. */
 static int send_rights(int to, const void *bytes, size_t size, const int *fds, int count)
 {
     union { char bytes[CMSG_SPACE(253 * sizeof(int))]; struct cmsghdr align; } control = {.bytes = {0}};
@@ -225,7 +225,7 @@ static int send_rights(int to, const void *bytes, size_t size, const int *fds, i
     return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -1;
 }
 
-/* ZMTP 3.1, as a client. */
+/* Returns the greeting of a ZMTP 3.1 client. */
 static const char *greeting(const char *mechanism)
 {
     static char bytes[64];
@@ -250,7 +250,7 @@ static void read_exactly(int fd, void *bytes, size_t size)
         finish(1, "a peer has no answer: %s", strerror(errno));
 }
 
-/* Reads a short frame, whatever is in it. */
+/* Reads a short frame and ignores its contents. */
 static void skip_frame(int fd)
 {
     unsigned char head[2], body[255];
@@ -261,7 +261,7 @@ static void skip_frame(int fd)
 static const char READY[] = "\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03REQ";
 enum { READY_SIZE = sizeof READY - 1 };
 
-/* Without a mechanism, to the end: the victim knows that it is over, and looks at descriptors. */
+/* Completes a NULL handshake, and waits until the victim has noticed it. The victim then accepts descriptors. */
 static void shake_hands(int fd)
 {
     char theirs[64];
@@ -272,7 +272,7 @@ static void shake_hands(int fd)
     let_victim_look(0);
 }
 
-/* A connected TCP socket. `accepted`: its other end stays unread. */
+/* Returns a connected TCP socket. `accepted` is its other end, which stays unread. */
 static int tcp_socket(int *accepted)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -287,7 +287,7 @@ static int tcp_socket(int *accepted)
     return fd;
 }
 
-/* A region as our library makes it, with a ring of `ring` bytes. */
+/* Creates a shared region in the format of the library, with a ring of `ring` bytes. */
 enum { PAGE = 4096, RING = 2 << 20 };
 static int make_region(size_t ring, char **memory)
 {
@@ -300,7 +300,7 @@ static int make_region(size_t ring, char **memory)
     return fd;
 }
 
-/* Words of its header. */
+/* Words of the region's header. */
 static uint32_t *accepted(char *memory) { return (uint32_t *)(memory + 8); }
 static uint64_t *switch_at(char *memory) { return (uint64_t *)(memory + 128); }
 static uint32_t *switched(char *memory) { return (uint32_t *)(memory + 256); }

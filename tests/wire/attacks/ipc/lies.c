@@ -1,9 +1,10 @@
 /*
  * lies ahead|far|back|early|never|hole|storm: a peer that shares memory after its handshake and lies about its contents.
  *
- * ahead, far: there is more than the ring holds. back: its end moves backwards. early, never: the ring begins before what has come by the
- * socket, or at the last of all octets. hole: it takes the memory's pages back. storm: another thread writes anything anywhere, all the time.
- * Of the first three the victim can tell, and ends the connection; all of them leave good clients as they are.
+ * ahead, far: the end lies beyond the ring's capacity. back: the end moves backwards. early: the ring begins at an octet that already
+ * came over the socket. never: the ring begins at the last possible octet. hole: the peer removes the memory's pages. storm: another thread
+ * writes random bytes to random places all the time. The victim detects the first three and ends the connection. Each attack leaves good
+ * clients unaffected.
  */
 #include "ipc.h"
 
@@ -15,7 +16,7 @@ enum { PING_SIZE = sizeof PING - 1 };
 static char *memory;
 static volatile int storming;
 
-/* A peer whose next octets are in its ring. `at`: octets that are still to be sent for this. */
+/* Connects a peer and switches it to its ring at octet `at` of the stream, or at the next octet if `at` is 0. */
 static int peer_with_a_ring(int *fd, uint64_t at)
 {
     int pair[2], fds[2];
@@ -24,7 +25,7 @@ static int peer_with_a_ring(int *fd, uint64_t at)
     fds[1] = pair[1];
     int peer = call_victim();
     shake_hands(peer);
-    /* A whole command, so that the ring begins with another one. */
+    /* Send a complete command, so that the ring begins with another command. */
     if (send_rights(peer, PING, PING_SIZE, fds, 2) != 0)
         send_all(peer, PING, PING_SIZE);
     let_victim_look(0);
@@ -43,7 +44,7 @@ static void show(int peer, uint64_t end)
     send(peer, "", 1, MSG_NOSIGNAL);
 }
 
-/* Waits for the victim to close. run.sh ends the program if it does not. */
+/* Waits for the victim to close the connection. Otherwise the time limit of the suite ends the program. */
 static void ends(int peer)
 {
     char answers[4096];
@@ -96,7 +97,7 @@ int main(int count, char **words)
         if (strcmp(what, "hole") == 0)
             show(peer, RING);
         if (strcmp(what, "back") == 0) {
-            /* They are taken before their end moves. */
+            /* The end moves backwards only after the victim has taken the commands. */
             while (__atomic_load_n(head(memory), __ATOMIC_ACQUIRE) < 100 * PING_SIZE)
                 sched_yield();
             show(peer, PING_SIZE);

@@ -1,6 +1,6 @@
 /*
- * lingering [handshake] [COUNT]: sockets with unread data and a linger time. The thread that closes the last descriptor of such a
- * socket waits for that time. The sockets come from a stranger, or from a peer that has completed its handshake.
+ * lingering [handshake] [COUNT]: a peer sends sockets with unread data and a linger time. The thread that closes the last descriptor of
+ * such a socket waits for that time. The peer is a stranger, or it has completed its handshake.
  */
 #include "ipc.h"
 
@@ -27,11 +27,11 @@ int main(int count, char **words)
     if (known)
         shake_hands(peer);
     let_victim_look(0);
-    /* The victim is stopped, so that it holds the last reference to each descriptor. */
+    /* Stop the victim, so that it holds the last reference to each descriptor later. */
     NEED(kill(victim, SIGSTOP) == 0 && waitpid(victim, NULL, WUNTRACED) == victim);
     for (int sent = 0; sent < sockets; sent++) {
         int fd = full_socket();
-        /* Otherwise our own close would block. */
+        /* If the send failed, our own close would block. */
         if (send_rights(peer, known ? "\0" : greeting("NULL") + sent, 1, &fd, 1) == 0)
             close(fd);
     }

@@ -1,5 +1,5 @@
 /*
- * strangers [COUNT]: peers that offer memory and shake no hands. What of it the victim maps, how many descriptors it holds for each, and whether
+ * strangers [COUNT]: peers that offer memory without a handshake. The program counts the victim's mappings and descriptors, and checks that
  * a good client is served.
  */
 #include "ipc.h"
@@ -51,7 +51,7 @@ int main(int count, char **words)
     }
     let_victim_look(0);
     int mapped = mappings();
-    /* A separate thread closes the descriptors that arrive. run.sh ends the program if they stay open. */
+    /* A separate thread of the victim closes the received descriptors. If they stay open, the time limit of the suite ends the program. */
     while (descriptors() - held > strangers + 1)
         sched_yield();
     held = descriptors() - held;

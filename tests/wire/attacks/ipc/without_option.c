@@ -1,4 +1,4 @@
-/* without_option PROGRAM...: runs it where setsockopt knows no SO_PASSRIGHTS, as before Linux 6.16. */
+/* without_option PROGRAM...: runs a program with a setsockopt that rejects SO_PASSRIGHTS, as before Linux 6.16. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,7 +14,7 @@ int main(int count, char **words)
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3),
-        /* Little-endian: the lower half of the argument. */
+        /* The lower half of the argument on a little-endian machine. */
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OPTION, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT),

@@ -1,4 +1,4 @@
-"""Forty visitors, each of which greets once a second."""
+"""Forty visitors. Each one sends a greeting once a second."""
 import time
 
 import zmq

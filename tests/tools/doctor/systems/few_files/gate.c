@@ -1,4 +1,4 @@
-/* Greets all who come. */
+/* Answers the greeting of each visitor. */
 #include <zmq.h>
 
 int main(void)

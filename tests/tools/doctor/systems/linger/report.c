@@ -1,4 +1,4 @@
-/* Measures some times, reports each result to the collector, and ends: report TIMES. */
+/* Measures TIMES times, sends each result to the collector, and exits: report TIMES. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Asks for one item again and again: shop.py ITEM."""
+"""Asks for one item repeatedly: shop.py ITEM."""
 import logging
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Says how many there are of an item."""
+"""Answers with the stock of an item."""
 import logging
 import time
 

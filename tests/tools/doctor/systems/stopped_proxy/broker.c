@@ -1,4 +1,4 @@
-/* Passes questions on to the workers, and their answers back. SIGHUP has it read its settings anew. */
+/* Forwards requests to the workers, and their answers back. SIGHUP makes it reload its settings. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ int main(void)
     sigaction(SIGHUP, &action, NULL);
     if (zmq_bind(front, "tcp://127.0.0.1:5607") != 0 || zmq_bind(back, "tcp://127.0.0.1:5608") != 0)
         return 1;
-    /* It does not return, but for a signal. */
+    /* The proxy returns only if a signal interrupts it. */
     zmq_proxy(front, back, NULL);
     while (reload)
         pause();

@@ -1,4 +1,4 @@
-"""Asks by way of the broker, ten times a second."""
+"""Sends ten requests a second through the broker."""
 import itertools
 import time
 

@@ -1,4 +1,4 @@
-// Draws the prices: chart.js [--window]. It waits for its window before it draws.
+// Draws the prices: chart.js [--window]. It draws only once its window is open.
 "use strict"
 const { Subscriber } = require("zeromq")
 
@@ -20,6 +20,6 @@ async function main() {
   }
 }
 
-// Node.js ends when nothing but a promise is left.
+// Node.js exits if only promises are pending.
 setInterval(() => {}, 1000)
 main()

@@ -1,4 +1,4 @@
-"""Has a job for each of its workers ten times a second: boss.py NAME..."""
+"""Sends each of its workers a job ten times a second: boss.py NAME..."""
 import sys
 import time
 
@@ -6,7 +6,7 @@ import zmq
 
 router = zmq.Context.instance().socket(zmq.ROUTER)
 router.bind("tcp://127.0.0.1:5606")
-# The workers announce themselves.
+# Each worker announces itself with a first message.
 for _ in sys.argv[1:]:
     router.recv_multipart()
 done = 0

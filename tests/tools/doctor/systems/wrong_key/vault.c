@@ -1,4 +1,4 @@
-/* Answers whoever knows its public key: vault SECRET-KEY. */
+/* Answers clients that know its public key: vault SECRET-KEY. */
 #include <stdio.h>
 #include <zmq.h>
 

@@ -1,4 +1,4 @@
-// go-zeromq/zmq4 as a peer: carries out the commands of ../../peer.py, one a line, and answers each with a line.
+// go-zeromq/zmq4 as a peer. It executes the commands of ../../peer.py, one a line, and answers each with a line.
 package main
 
 import (
@@ -28,14 +28,14 @@ type received struct {
 	err     error
 }
 
-// peer is a socket, made when its first endpoint comes: some options are arguments of its constructor.
+// peer is a socket that is created with its first endpoint, because some options are arguments of its constructor.
 type peer struct {
 	zmq4.Socket
 	kind    string
 	options []zmq4.Option
 	user    string
-	asked   bool          // a Recv is under way
-	came    chan received // what it brings
+	asked   bool          // true while a Recv runs
+	came    chan received // the result of this Recv
 	next    *received
 }
 
@@ -46,7 +46,7 @@ func (p *peer) open() zmq4.Socket {
 	return p.Socket
 }
 
-// wait returns the next message if it comes in time; Recv knows no time limit of a call's own.
+// wait returns the next message, or nil after the time limit. Recv itself has no time limit for a call.
 func (p *peer) wait(patience time.Duration) *received {
 	if p.next == nil && !p.asked {
 		p.asked = true
@@ -74,12 +74,12 @@ func (p *peer) set(option, value string) error {
 	case "PLAIN_USERNAME":
 		p.user = string(bytes(value))
 	case "PLAIN_PASSWORD":
-		// The binding side is the server; it lets everybody in.
+		// The binding side is the server, and accepts each client.
 		p.options = append(p.options, zmq4.WithSecurity(plain.Security(p.user, string(bytes(value)))))
 	case "UNSUBSCRIBE":
 		return p.open().SetOption(zmq4.OptionUnsubscribe, string(bytes(value)))
 	}
-	return nil // it has no high-water marks
+	return nil // go-zeromq has no high-water marks
 }
 
 func bytes(word string) []byte {
@@ -108,7 +108,7 @@ func carryOut(words []string) (string, error) {
 		for _, word := range words[2:] {
 			parts = append(parts, bytes(word))
 		}
-		// Before its first connection it takes no message.
+		// The socket refuses messages before its first connection.
 		for start := time.Now(); ; time.Sleep(time.Millisecond) {
 			err := p.open().SendMulti(zmq4.NewMsgFrom(parts...))
 			if err == nil || !strings.Contains(err.Error(), "no connections available") || time.Since(start) > limit {
@@ -137,7 +137,7 @@ func carryOut(words []string) (string, error) {
 		}
 		return " 1", err
 	case "close":
-		p.Close() // it reports connections that the other side has closed first
+		p.Close() // ignores the error for connections that the other side closed first
 	}
 	return "", nil
 }

@@ -1,4 +1,4 @@
-// JeroMQ as a peer: carries out the commands of ../../peer.py, one a line, and answers each with a line.
+// JeroMQ as a peer. It executes the commands of ../../peer.py, one a line, and answers each with a line.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -18,7 +18,7 @@ public class Peer {
     private static final int LIMIT_MS = 20_000;
     private final ZContext context = new ZContext();
     private final Map<String, ZMQ.Socket> sockets = new HashMap<>();
-    /** Credentials that the handler accepts, once there is a PLAIN server. */
+    /** Credentials that the handler accepts. Null before the first PLAIN server. */
     private Map<String, String> credentials;
 
     public static void main(String[] arguments) throws Exception {
@@ -114,7 +114,7 @@ public class Peer {
         }
     }
 
-    /** Version, sequence, domain, address, routing id, mechanism, name, password. */
+    /** Answers ZAP requests: version, sequence, domain, address, routing id, mechanism, name, password. */
     private void answer(ZMQ.Socket handler) {
         for (ZMsg request; (request = ZMsg.recvMsg(handler)) != null; ) {
             byte[][] parts = request.stream().map(frame -> frame.getData()).toArray(byte[][]::new);

@@ -1,4 +1,4 @@
-//! omq-tokio as a peer: carries out the commands of ../../../peer.py, one a line, and answers each with a line.
+//! omq-tokio as a peer. It executes the commands of ../../../peer.py, one a line, and answers each with a line.
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A socket, made when it is first used: its options are arguments of its constructor.
+/// A socket that is created at its first use, because its options are arguments of its constructor.
 struct Peer {
     kind: SocketType,
     options: Options,
@@ -40,7 +40,7 @@ impl Peer {
             _ => return Err(format!("no {kind}").into()),
         };
         let mut options = Options::default();
-        options.xpub_nodrop = true; // its queues have further bounds, at which it would drop
+        options.xpub_nodrop = true; // without it the socket drops messages at further limits of its queues
         Ok(Self { kind, options, security: HashMap::new(), subscriptions: Vec::new(), socket: None, next: None })
     }
 
@@ -81,7 +81,7 @@ impl Peer {
         } else if self.security.contains_key("CURVE_SERVERKEY") {
             options.curve_client(pair()?, CurvePublicKey::from_bytes(key("CURVE_SERVERKEY")?))
         } else if self.security.contains_key("PLAIN_SERVER") {
-            // What a server accepts is not its option elsewhere: the caller gives it to its handler, and to us like this.
+            // The accepted credentials are no options in ZeroMQ. The caller passes them in the options of a client.
             options.plain_server_credentials([(text("PLAIN_USERNAME")?, text("PLAIN_PASSWORD")?)])
         } else if self.security.contains_key("PLAIN_USERNAME") {
             options.plain_client(text("PLAIN_USERNAME")?, text("PLAIN_PASSWORD")?)
@@ -113,7 +113,7 @@ impl Peer {
     }
 }
 
-/// A high-water mark of 0 is none, which it does not know.
+/// Returns a large high-water mark for 0, as omq-tokio has no unlimited mark.
 fn any_for_zero(value: &str) -> Outcome<u32> {
     let mark = value.parse()?;
     Ok(if mark == 0 { 1 << 20 } else { mark })
@@ -172,6 +172,6 @@ fn main() {
             return;
         }
     }
-    // Options that the caller has left open are not under test.
+    // Exit without closing the sockets. Their close is not under test.
     std::process::exit(0);
 }

@@ -1,4 +1,4 @@
-//! zeromq (zmq.rs) as a peer: carries out the commands of ../../../peer.py, one a line, and answers each with a line.
+//! zeromq (zmq.rs) as a peer. It executes the commands of ../../../peer.py, one a line, and answers each with a line.
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -65,7 +65,7 @@ kind!(RouterSocket, |s| Some(s), |s| Some(s));
 kind!(XPubSocket, |s| Some(s), |s| Some(s));
 kind!(XSubSocket, |s| Some(s), |s| Some(s), subscriber);
 
-/// A socket, made when it is first used: its identity is an argument of its constructor.
+/// A socket that is created at its first use, because its identity is an argument of its constructor.
 struct Peer {
     kind: String,
     identity: Option<PeerIdentity>,
@@ -104,13 +104,13 @@ impl Peer {
                 let topic = String::from_utf8(bytes(value)?)?;
                 self.open()?.subscription(&topic, option == "SUBSCRIBE").await.ok_or("no subscriptions")??;
             }
-            "ROUTER_MANDATORY" | "SNDHWM" | "RCVHWM" => {} // always; none
+            "ROUTER_MANDATORY" | "SNDHWM" | "RCVHWM" => {} // zmq.rs is always mandatory, and has no high-water marks
             _ => return Err(format!("no {option}").into()),
         }
         Ok(())
     }
 
-    /// Before its first connection it takes no message.
+    /// Sends a message. The socket refuses messages before its first connection.
     async fn send(&mut self, parts: Vec<Vec<u8>>) -> Outcome<()> {
         let mut message = ZmqMessage::from(parts[0].clone());
         for part in &parts[1..] {
@@ -192,6 +192,6 @@ fn main() -> Outcome<()> {
         out.write_all(answer.as_bytes())?;
         out.flush()?;
     }
-    // Options that the caller has left open are not under test.
+    // Exit without closing the sockets. Their close is not under test.
     std::process::exit(0);
 }
